@@ -10,7 +10,7 @@
 
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/config/graphs.hpp"
-#include "experiments/settings/settings.hpp"
+#include "experiments/settings/missing_required.hpp"
 
 namespace manyworlds::experiments {
 

@@ -1,13 +1,12 @@
-// Resolves keys and assigns values by walking the config schema and the document in parallel.
+// Assigns values by walking the config schema and the document in parallel.
 #include "experiments/settings/settings.hpp"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "experiments/settings/key_aliases.hpp"
+#include "experiments/settings/key_names.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 
@@ -22,70 +21,6 @@ using import::Node;
 
 constexpr const char* kSequence = "model.sequence";
 
-std::string join(const std::string& path, const std::string& name) {
-  return path.empty() ? name : path + "." + name;
-}
-
-bool is_present(const Settings& settings, const std::string& path) {
-  const auto first = settings.lower_bound(path + ".");
-  return first != settings.end() && first->first.starts_with(path + ".");
-}
-
-std::vector<std::string> split(const std::string& dotted) {
-  std::vector<std::string> parts{""};
-  for (const char c : dotted) {
-    if (c == '.')
-      parts.emplace_back();
-    else
-      parts.back().push_back(c);
-  }
-  return parts;
-}
-
-std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
-  std::vector<std::string> names;
-  for (const OptionInfo& info : options) names.push_back(info.name);
-  return names;
-}
-
-std::vector<std::string> option_names(const Section& choice_section) {
-  std::vector<std::string> names;
-  for (const Choice& candidate : choice_section.choices)
-    for (const std::string& name : names_of(candidate.options))
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  return names;
-}
-
-/// Resolves the part of a dotted key behind a choice: an option, alone or after its component's name.
-Target find_in_choice(const Section& section, const std::string& path, const std::vector<std::string>& rest,
-                      const std::string& dotted, const Node& at) {
-  Target target;
-  target.path = join(path, rest.back());
-  if (rest.size() == 1) {
-    if (const Choice* component_named = choice_named(section, rest[0])) {
-      target.path = path;
-      target.section = &section;
-      target.component = component_named->name;
-      return target;
-    }
-    const auto known = option_names(section);
-    if (std::find(known.begin(), known.end(), rest[0]) == known.end())
-      at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[0], known)));
-    target.choice_section = &section;
-    target.member = rest[0];
-    return target;
-  }
-  const Choice* component = choice_named(section, rest[0]);
-  if (!component)
-    at.fail(fmt::format("unknown {} '{}' in '{}'{}", section.name, rest[0], dotted,
-                        suggestion(rest[0], names_in(section))));
-  if (rest.size() == 2) target.option = find_option(component->options, rest[1]);
-  if (!target.option)
-    at.fail(fmt::format("unknown key '{}'{}", dotted, suggestion(rest[1], names_of(component->options))));
-  target.component = component->name;
-  return target;
-}
-
 Node place_of_entry(const Entry& entry) {
   Node at;
   at.file = entry.value.file;
@@ -93,91 +28,7 @@ Node place_of_entry(const Entry& entry) {
   return at;
 }
 
-/// Collects the names of options below `section`, at any depth.
-void collect_names(const Section& section, std::vector<std::string>& names) {
-  for (const std::string& name : option_names(section)) names.push_back(name);
-  for (const Section& child : section.subsections) {
-    for (const std::string& name : names_of(child.options)) names.push_back(name);
-    collect_names(child, names);
-  }
-}
-
-/// Collects the keys that end in ".ending", except in optional sections, whose keys repeat those of other sections.
-void collect_endings(const Section& section, const std::string& path, const std::string& ending,
-                     std::vector<std::string>& found) {
-  const auto look = [&](const std::string& name) {
-    if (("." + join(path, name)).ends_with("." + ending)) found.push_back(join(path, name));
-  };
-  for (const OptionInfo& info : section.options)
-    if (info.name != "name") look(info.name);
-  for (const std::string& name : option_names(section)) look(name);
-  for (const Section& child : section.subsections) {
-    if (child.optional) continue;
-    look(child.name);
-    collect_endings(child, join(path, child.name), ending, found);
-  }
-}
-
-std::vector<std::string> keys_ending_in(const std::string& ending) {
-  std::vector<std::string> found;
-  collect_endings(config_schema(), "", ending, found);
-  return found;
-}
-
-/// Returns a hint about the intended key for an unknown key in `section`.
-std::string hint_in_section(const Section& section, const std::string& dotted) {
-  if (const std::string hint = unknown_key_hint(dotted); !hint.empty()) return hint;
-  const std::string last = split(dotted).back();
-  if (const auto elsewhere = keys_ending_in(last); elsewhere.size() == 1)
-    return fmt::format("; did you mean '{}'?", elsewhere.front());
-  auto known = names_in(section);
-  if (!section.catalog.empty()) known.push_back("like");
-  std::vector<std::string> candidates = known;
-  if (last == dotted)
-    collect_names(config_schema(), candidates);  // at the top of `base` the last words of a key suffice
-  const std::string near_text = suggestion(last, candidates);
-  return near_text.starts_with("; did") ? near_text : suggestion(last, known);
-}
-
 }  // namespace
-
-Target find_key(const std::string& dotted, const Node& at) {
-  const auto parts = split(dotted);
-  const Section* section = &config_schema();
-  std::string path;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!section->choices.empty())
-      return find_in_choice(*section, path, {parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end()}, dotted, at);
-    const std::string child_path = join(path, parts[i]);
-    if (const OptionInfo* option = find_option(section->options, parts[i]); option && i + 1 == parts.size()) {
-      Target target;
-      target.path = child_path;
-      target.option = option;
-      return target;
-    }
-    const Section* child = find_section(section->subsections, parts[i]);
-    if (!child) {
-      if (const std::string key = key_for_alias(dotted); !key.empty()) return find_key(key, at);
-      at.fail(fmt::format("unknown key '{}'{}", dotted, hint_in_section(*section, dotted)));
-    }
-    section = child;
-    path = child_path;
-  }
-  Target target;
-  target.path = path;
-  target.section = section;
-  return target;
-}
-
-Target find_typed_key(const std::string& typed, const Node& at) {
-  const std::string first = typed.substr(0, typed.find('.'));
-  const auto top = names_in(config_schema());
-  if (std::find(top.begin(), top.end(), first) != top.end()) return find_key(typed, at);
-  const std::vector<std::string> found = keys_ending_in(typed);
-  if (found.size() == 1) return find_key(found.front(), at);
-  if (!found.empty()) at.fail(fmt::format("'{}' may be {}; give one of them", typed, fmt::join(found, " or ")));
-  return find_key(typed, at);
-}
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   settings_[path] = std::move(value);
@@ -224,10 +75,10 @@ void Assigner::reset(const Section& section, const std::string& path) {
 void Assigner::add_optional_sections(const std::string& path) {
   const Section* section = &config_schema();
   std::string at;
-  for (const std::string& part : split(path)) {
+  for (const std::string& part : key_parts(path)) {
     section = find_section(section->subsections, part);
     if (section == nullptr) return;
-    at = join(at, part);
+    at = joined_key(at, part);
     if (section->optional && !is_present(settings_, at)) reset(*section, at);
   }
 }
@@ -290,7 +141,7 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
   };
   for (const Entry& entry : node.entries) {
     if ((entry.key == "like" && !section.catalog.empty()) || is_typed(entry)) continue;
-    const std::string key = join(path, entry.key), resolved = key_for_alias(key);
+    const std::string key = joined_key(path, entry.key), resolved = key_for_alias(key);
     check_once(resolved.empty() ? key : resolved, entry);
     assign_entry(section, path, entry);
   }
@@ -299,14 +150,14 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
   for (const Entry& entry : node.entries) {
     if (!is_typed(entry)) continue;
     const Node at = place_of_entry(entry);
-    const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(join(path, entry.key), at);
+    const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(joined_key(path, entry.key), at);
     check_once(target.path, entry);
     assign(target, entry.value);
   }
 }
 
 void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
-  const std::string key = join(path, entry.key);
+  const std::string key = joined_key(path, entry.key);
   if (const OptionInfo* option = find_option(section.options, entry.key))
     return set(key, import::read_value(entry.value, *option, key), entry.value);
   if (const Section* child = find_section(section.subsections, entry.key))
@@ -330,7 +181,7 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
   settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
   for (const OptionInfo& info : chosen->options)
-    if (const std::string key = join(path, info.name); starts_with_default(key, info))
+    if (const std::string key = joined_key(path, info.name); starts_with_default(key, info))
       settings_[key] = info.default_value;
   if (named || node.entries[0].value.kind == Node::Kind::null) return;
   const Node& options = node.entries[0].value;
@@ -342,7 +193,7 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
     if (!option)
       throw InputError(fmt::format("unknown key '{}'{}", key, suggestion(entry.key, names_of(chosen->options))),
                        *entry.value.file, entry.line);
-    set(join(path, entry.key), import::read_value(entry.value, *option, key), entry.value);
+    set(joined_key(path, entry.key), import::read_value(entry.value, *option, key), entry.value);
   }
 }
 
@@ -351,13 +202,13 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
   const auto& [resolved, entry] = catalog_.find_named(section.catalog, name, at);
   reset(section, path);
   record_place(path, at);
-  set(join(path, "name"), resolved, at);
+  set(joined_key(path, "name"), resolved, at);
   if (section.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are deferred
   for (const auto& [key, sourced] : entry.values) {
     if (const Section* child = find_section(section.subsections, key))
-      assign_catalog_entry(*child, join(path, key), std::get<std::string>(sourced.value), at);
+      assign_catalog_entry(*child, joined_key(path, key), std::get<std::string>(sourced.value), at);
     else
-      set(join(path, key), sourced.value, at);
+      set(joined_key(path, key), sourced.value, at);
   }
   if (entry.note.empty()) return;
   settings_[deferred_mark(path)] = entry.note;
@@ -383,80 +234,11 @@ void derive(Settings& settings) {
 
 namespace {
 
-/// Returns whether `manyworlds net` uses a key: it needs the machines' links only.
-bool network_needs(const std::string& key) {
-  if (key.starts_with("model.")) return false;
-  return !key.starts_with("cluster.gpu.") || key.starts_with("cluster.gpu.scale_up");
-}
-
-/// Returns whether no required value of a section that the catalog can fill was given.
-bool is_section_empty(const Settings& settings, const Section& section, const std::string& section_path) {
-  return std::none_of(section.options.begin(), section.options.end(), [&](const OptionInfo& info) {
-    return info.name != "name" && !has_default(info) && settings.count(join(section_path, info.name)) > 0;
-  });
-}
-
-std::string missing_message(const Settings& settings, const Section& section, const std::string& key,
-                            const OptionInfo& info) {
-  const auto name = settings.find(key.substr(0, key.rfind('.')) + ".name");
-  const std::string whose = name == settings.end() ? "" : std::get<std::string>(name->second);
-  const std::string section_path = key.substr(0, key.rfind('.'));
-  const bool has_named_entries = section.catalog == "models" || section.catalog == "gpus";
-  if (has_named_entries && whose.empty() && is_section_empty(settings, section, section_path))
-    return fmt::format(
-        "'{}' is missing; name one of the catalog (`manyworlds list {}`), or give its values, '{}' first", section_path,
-        section.catalog, info.name);
-  if (section.catalog.empty() || whose.empty())
-    return fmt::format("'{}' is missing; give {}", key, import::expected_text(info));
-  return fmt::format("'{}' of {} is not published; give {}, as in {{like: {}, {}: …}} or --set {}=…", key, whose,
-                     import::expected_text(info), whose, info.name, key);
-}
-
-/// Without these keys a step can run, but its results lack a column.
-constexpr std::array<std::string_view, 10> kNotNeededByStep{"cluster.usd_per_gpu_hour",    "cluster.gpu.board_power_w",
-                                                            "cluster.gpu.idle_power_w",    "cluster.host_power_w",
-                                                            "cluster.switch_port_power_w", "cluster.pue",
-                                                            "cluster.usd_per_gpu",         "cluster.lifetime_years",
-                                                            "cluster.utilisation",         "cluster.usd_per_kwh"};
-constexpr std::string_view kSectionNotNeededByStep = "training.";
-
-/// Returns the corresponding key of the first node group; other keys are returned unchanged.
-std::string first_group_key(const std::string& key) {
-  for (const std::string group : kNodeGroups)
-    if (key.starts_with("cluster." + group + ".")) return "cluster." + key.substr(9 + group.size());
-  return key;
-}
-
-std::pair<std::string, std::string> missing_in(const Settings& settings, Scope scope, const Section& section,
-                                               const std::string& path) {
-  const std::vector<OptionInfo>* options = &section.options;
-  if (!section.choices.empty()) options = &find_choice(section, std::get<std::string>(settings.at(path)))->options;
-  for (const OptionInfo& info : *options) {
-    const std::string given = join(path, info.name);
-    if (settings.count(given)) continue;
-    const std::string key = first_group_key(given);
-    if (given != key && key == "cluster.nic_gbps") continue;  // as in the first group
-    const bool single_gpu_node = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
-    const bool graph_is_read = std::get<std::string>(settings.at("topology")) == "graph";  // rates come from the file
-    if ((single_gpu_node || graph_is_read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
-    if (graph_is_read && key == "cluster.nic_gbps") continue;
-    if (std::find(kNotNeededByStep.begin(), kNotNeededByStep.end(), key) != kNotNeededByStep.end()) continue;
-    if (key.starts_with(kSectionNotNeededByStep)) continue;
-    if (scope == Scope::network && !network_needs(key)) continue;
-    return {given, missing_message(settings, section, given, info)};
-  }
-  for (const Section& child : section.subsections) {
-    if (child.optional && !is_present(settings, join(path, child.name))) continue;
-    if (auto found = missing_in(settings, scope, child, join(path, child.name)); !found.first.empty()) return found;
-  }
-  return {};
-}
-
 nlohmann::json document_of(const Settings& settings, const Section& section, const std::string& path) {
   nlohmann::json result = nlohmann::json::object();
   const auto copy = [&](nlohmann::json& to, const std::vector<OptionInfo>& options) {
     for (const OptionInfo& info : options)
-      if (const auto found = settings.find(join(path, info.name)); found != settings.end())
+      if (const auto found = settings.find(joined_key(path, info.name)); found != settings.end())
         to[info.name] = to_json(found->second);
   };
   if (!section.choices.empty()) {
@@ -467,16 +249,12 @@ nlohmann::json document_of(const Settings& settings, const Section& section, con
   }
   copy(result, section.options);
   for (const Section& child : section.subsections)
-    if (!child.optional || is_present(settings, join(path, child.name)))
-      result[child.name] = document_of(settings, child, join(path, child.name));
+    if (!child.optional || is_present(settings, joined_key(path, child.name)))
+      result[child.name] = document_of(settings, child, joined_key(path, child.name));
   return result;
 }
 
 }  // namespace
-
-std::pair<std::string, std::string> missing_required(const Settings& settings, Scope scope) {
-  return missing_in(settings, scope, config_schema(), "");
-}
 
 nlohmann::json to_json(const OptionValue& value) {
   return std::visit([](const auto& held) { return nlohmann::json(held); }, value);

@@ -10,6 +10,7 @@
 #include "core/compute/measured.hpp"
 #include "experiments/config/graphs.hpp"
 #include "experiments/rules/validity.hpp"
+#include "experiments/settings/missing_required.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments {

@@ -10,6 +10,7 @@
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/cluster_files.hpp"
+#include "experiments/settings/missing_required.hpp"
 #include "experiments/sweep/columns.hpp"
 #include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/config/inputs.hpp"
+#include "experiments/settings/missing_required.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/scalar.hpp"

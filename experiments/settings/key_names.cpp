@@ -1,0 +1,96 @@
+#include "experiments/settings/key_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/settings/key_aliases.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::OptionInfo;
+
+/// Collects the names of options below `section`, at any depth.
+void collect_names(const Section& section, std::vector<std::string>& names) {
+  for (const std::string& name : option_names(section)) names.push_back(name);
+  for (const Section& child : section.subsections) {
+    for (const std::string& name : names_of(child.options)) names.push_back(name);
+    collect_names(child, names);
+  }
+}
+
+/// Collects the keys that end in ".ending", except in optional sections, whose keys repeat those of other sections.
+void collect_endings(const Section& section, const std::string& path, const std::string& ending,
+                     std::vector<std::string>& found) {
+  const auto look = [&](const std::string& name) {
+    if (("." + joined_key(path, name)).ends_with("." + ending)) found.push_back(joined_key(path, name));
+  };
+  for (const OptionInfo& info : section.options)
+    if (info.name != "name") look(info.name);
+  for (const std::string& name : option_names(section)) look(name);
+  for (const Section& child : section.subsections) {
+    if (child.optional) continue;
+    look(child.name);
+    collect_endings(child, joined_key(path, child.name), ending, found);
+  }
+}
+
+}  // namespace
+
+std::string joined_key(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
+bool is_present(const Settings& settings, const std::string& path) {
+  const auto first = settings.lower_bound(path + ".");
+  return first != settings.end() && first->first.starts_with(path + ".");
+}
+
+std::vector<std::string> key_parts(const std::string& dotted) {
+  std::vector<std::string> parts{""};
+  for (const char c : dotted) {
+    if (c == '.')
+      parts.emplace_back();
+    else
+      parts.back().push_back(c);
+  }
+  return parts;
+}
+
+std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
+  std::vector<std::string> names;
+  for (const OptionInfo& info : options) names.push_back(info.name);
+  return names;
+}
+
+std::vector<std::string> option_names(const Section& choice_section) {
+  std::vector<std::string> names;
+  for (const Choice& candidate : choice_section.choices)
+    for (const std::string& name : names_of(candidate.options))
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> keys_ending_in(const std::string& ending) {
+  std::vector<std::string> found;
+  collect_endings(config_schema(), "", ending, found);
+  return found;
+}
+
+std::string hint_in_section(const Section& section, const std::string& dotted) {
+  if (const std::string hint = unknown_key_hint(dotted); !hint.empty()) return hint;
+  const std::string last = key_parts(dotted).back();
+  if (const auto elsewhere = keys_ending_in(last); elsewhere.size() == 1)
+    return fmt::format("; did you mean '{}'?", elsewhere.front());
+  auto known = names_in(section);
+  if (!section.catalog.empty()) known.push_back("like");
+  std::vector<std::string> candidates = known;
+  if (last == dotted)
+    collect_names(config_schema(), candidates);  // at the top of `base` the last words of a key suffice
+  const std::string near_text = suggestion(last, candidates);
+  return near_text.starts_with("; did") ? near_text : suggestion(last, known);
+}
+
+}  // namespace manyworlds::experiments

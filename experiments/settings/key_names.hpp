@@ -1,0 +1,28 @@
+// Names of keys in the config schema: how they are composed, which there are, and which is meant by an unknown one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/config/config_schema.hpp"
+#include "experiments/config/experiment_config.hpp"
+
+namespace manyworlds::experiments {
+
+/// Returns the key of `name` in the section at `path`, which is empty for the whole schema.
+std::string joined_key(const std::string& path, const std::string& name);
+std::vector<std::string> key_parts(const std::string& dotted);
+
+/// Returns whether any setting is below `path`.
+bool is_present(const Settings& settings, const std::string& path);
+
+std::vector<std::string> names_of(const std::vector<core::OptionInfo>& options);
+/// Returns the names of the options of all components of a section, each once.
+std::vector<std::string> option_names(const Section& choice_section);
+/// Returns all keys that end in these words; those of optional sections, which repeat others, are left out.
+std::vector<std::string> keys_ending_in(const std::string& ending);
+
+/// Returns a hint about the intended key for an unknown key in `section`.
+std::string hint_in_section(const Section& section, const std::string& dotted);
+
+}  // namespace manyworlds::experiments
