@@ -122,17 +122,36 @@ Time predicted_ps(const Shape& shape, const Communicator& communicator) {
 
 namespace {
 
-/// Whether the cost formula of an algorithm counts steps and bytes of its DAG.
-bool has_exact_terms(const Shape& shape) {
-  return shape.kind == Kind::send || shape.algorithm == Algorithm::ring || shape.algorithm == Algorithm::two_level;
+/// How the transfers of a member follow one another, if the cost formula of the algorithm counts their steps and bytes.
+enum class Counted : std::uint8_t {
+  no,
+  beside,      // on both kinds of paths at the same time, in steps that take the latencies of both
+  in_turn,     // one after the other
+  two_queues,  // one after the other on each kind of paths, the two kinds at the same time
+};
+
+Counted counted(const Shape& shape) {
+  if (!shape.split.even()) return Counted::no;
+  if (shape.kind == Kind::send || shape.algorithm == Algorithm::ring || shape.algorithm == Algorithm::two_level)
+    return Counted::beside;
+  if (shape.algorithm == Algorithm::pairwise) return Counted::in_turn;
+  return shape.algorithm == Algorithm::hybrid_ep && !shape.at_once ? Counted::two_queues : Counted::no;
 }
 
 }  // namespace
 
 Time least_ps(const Shape& shape, const Communicator& communicator) {
   const ProtocolCosts costs = costs_of(shape);
-  if (!has_exact_terms(shape) || !shape.split.even()) return costs.launch_ps;
+  const Counted how = counted(shape);
+  if (how == Counted::no) return costs.launch_ps;
   const CostTerms terms = cost_terms_of(shape);
+  if (how != Counted::beside) {
+    const Time inside = path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps,
+                                  costs.wire_bytes(terms.intra_node_bytes));
+    const Time between = path_time(communicator.inter_node, costs.inter_node_ps, terms.inter_node_steps,
+                                   costs.wire_bytes(terms.inter_node_bytes, true));
+    return costs.launch_ps + (how == Counted::in_turn ? inside + between : std::max(inside, between));
+  }
   // Under analytic fidelity transfers of several channels, or two in flight, do not wait for each other on a link.
   const std::int64_t at_once = shape.channels * (terms.two_in_flight ? 2 : 1);
   const std::int64_t nics = shape.algorithm == Algorithm::ring ? std::min(shape.channels, shape.per_node) : 1;

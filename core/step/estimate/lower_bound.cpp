@@ -81,6 +81,9 @@ class LeastTimes {
   Time compute(Role role, Kind kind, std::int64_t bytes) const {
     const Group group = group_of(role);
     if (group.members < 2) return 0;
+    // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
+    const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
+    if (kind == Kind::all_to_all && group.members % local != 0) return 0;
     const auto [shape, communicator] =
         strided_collective(configuration_, links_, group.members, group.stride, role, kind, bytes, {});
     return collective::least_ps(shape, communicator);
