@@ -174,4 +174,8 @@ std::vector<std::string> names_in(const Section& section) {
   return names;
 }
 
+std::string join_key(const std::string& path, const std::string& name) {
+  return path.empty() ? name : path + "." + name;
+}
+
 }  // namespace manyworlds::experiments

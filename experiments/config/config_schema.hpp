@@ -49,4 +49,7 @@ const Choice* choice_named(const Section& section, std::string typed);
 /// Returns all names that are valid at this level of the tree, for suggestions.
 std::vector<std::string> names_in(const Section& section);
 
+/// Returns the key of `name` in the section at `path`; that of the root is empty.
+std::string join_key(const std::string& path, const std::string& name);
+
 }  // namespace manyworlds::experiments

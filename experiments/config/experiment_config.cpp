@@ -28,25 +28,39 @@ OptionSet values_under(const Settings& settings, const std::string& path, const 
   return values;
 }
 
-/// Sets members directly from settings: sweeps of 100,000 experiments call this several times for each, and so it looks
-/// for names only among the keys below `path`, and does not compare the path again.
+/// Returns the rows of the only table of T with many options, in the order of their names.
+template <class T>
+const std::vector<const typename core::OptionTable<T>::Row*>& rows_by_name(const core::OptionTable<T>& table) {
+  static const core::OptionTable<T>* const sorted_table = &table;
+  static const auto sorted = [&] {
+    std::vector<const typename core::OptionTable<T>::Row*> rows;
+    for (const auto& row : table.rows()) rows.push_back(&row);
+    std::sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->info.name < b->info.name; });
+    return rows;
+  }();
+  MANYWORLDS_CHECK(&table == sorted_table, "two tables of one type");
+  return sorted;
+}
+
+/// Sets members directly from settings: sweeps of 100,000 experiments call this several times for each, and so options
+/// and the keys below `path` are gone through once, side by side. A small table is looked up instead.
 template <class T>
 T from_settings(const core::OptionTable<T>& table, const Settings& settings, const std::string& path) {
+  constexpr std::size_t kLookedUp = 4;
   T target{};
-  const auto first = settings.lower_bound(path);
-  const auto last = std::partition_point(first, settings.end(), [&](const Settings::value_type& setting) {
-    return std::string_view(setting.first).starts_with(path);
-  });
-  const auto name_of = [&](const Settings::value_type& setting) {
-    return std::string_view(setting.first).substr(path.size());
-  };
-  const auto is_before = [&](const Settings::value_type& setting, std::string_view name) {
-    return name_of(setting) < name;
-  };
-  for (const auto& row : table.rows())
-    if (const auto at = std::lower_bound(first, last, std::string_view(row.info.name), is_before);
-        at != last && name_of(*at) == row.info.name)
-      row.set(target, at->second);
+  if (table.rows().size() <= kLookedUp) {
+    for (const auto& row : table.rows())
+      if (const core::OptionValue* value = settings.value(path + row.info.name)) row.set(target, *value);
+    return target;
+  }
+  auto setting = settings.lower_bound(path);
+  const auto is_below = [&] { return setting != settings.end() && std::string_view(setting->first).starts_with(path); };
+  const auto name = [&] { return std::string_view(setting->first).substr(path.size()); };
+  for (const auto* row : rows_by_name(table)) {
+    while (is_below() && name() < row->info.name) ++setting;
+    if (!is_below()) break;
+    if (name() == row->info.name) row->set(target, setting->second);
+  }
   return target;
 }
 
@@ -55,6 +69,8 @@ const std::string& text_of(const Settings& settings, const std::string& key) {
   MANYWORLDS_CHECK(found != settings.end(), "no setting '{}'", key);
   return std::get<std::string>(found->second);
 }
+
+constexpr const char* kStrategy = "strategy.";
 
 std::int64_t rounded(double value) {
   return static_cast<std::int64_t>(std::llround(value));
@@ -99,6 +115,19 @@ std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfi
     config.has_measured_kernels |= names_kernel_table(settings, path + "gpu.");
   }
   return others;
+}
+
+/// Sets what follows from the settings below kStrategy and from the machines, which are set already.
+void set_strategy(ExperimentConfig& config, const Settings& settings) {
+  core::workload::Strategy& strategy = config.configuration.strategy;
+  strategy = from_settings(core::workload::strategy_options(), settings, kStrategy);
+  strategy.stack = from_settings(core::workload::stack_options(), settings, "strategy.stack.");
+  if (config.inputs) strategy.written = written_schedule(settings, *config.inputs);
+  if (strategy.hot_experts) set_hot_expert_rates(strategy, config.configuration.gpu, config.cluster);
+  const std::int64_t replica = strategy.tp * strategy.cp * strategy.pp;
+  strategy.dp = config.cluster.gpus() % replica == 0 ? config.cluster.gpus() / replica : 0;
+  if (strategy.pp > 1 && config.cluster.nodes > 1)
+    strategy.stack.host_collective_us += config.cluster.pipeline_host_us * static_cast<double>(strategy.tp);
 }
 
 }  // namespace
@@ -219,21 +248,13 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   config.routing_error = std::move(routing.error);
   target.gpu = from_settings(core::compute::gpu_options(), settings, "cluster.gpu.");
   set_measured_shapes(target.gpu);
-  target.strategy = from_settings(core::workload::strategy_options(), settings, "strategy.");
-  target.strategy.stack = from_settings(core::workload::stack_options(), settings, "strategy.stack.");
-  if (config.inputs) target.strategy.written = written_schedule(settings, *config.inputs);
-  if (target.strategy.hot_experts) set_hot_expert_rates(target.strategy, target.gpu, config.cluster);
   target.transport = transport_of(settings);
   config.faults = from_settings(fault_options(), settings, "faults.");
   target.gpus_per_node = config.cluster.gpus_per_node;
   target.memory_headroom = config.cluster.memory_headroom;
   config.has_measured_kernels = names_kernel_table(settings, "cluster.gpu.");
   add_machine_kinds(config, other_nodes_of(settings, config));
-  const std::int64_t replica = target.strategy.tp * target.strategy.cp * target.strategy.pp;
-  target.strategy.dp = config.cluster.gpus() % replica == 0 ? config.cluster.gpus() / replica : 0;
-  if (target.strategy.pp > 1 && config.cluster.nodes > 1)
-    target.strategy.stack.host_collective_us +=
-        config.cluster.pipeline_host_us * static_cast<double>(target.strategy.tp);
+  set_strategy(config, settings);
 
   config.topology = text_of(settings, "topology");
   const Choice* choice_of_topology =
@@ -241,6 +262,18 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   MANYWORLDS_CHECK(choice_of_topology, "no topology '{}'", config.topology);
   config.topology_options = values_under(settings, "topology.", choice_of_topology->options);
   return config;
+}
+
+const ExperimentConfig& ConfigReader::read(const Settings& settings, const std::shared_ptr<const Inputs>& inputs) {
+  if (is_known_ && config_.inputs == inputs && settings.same_outside(kStrategy, last_)) {
+    set_strategy(config_, settings);
+  } else {
+    is_known_ = false;  // until it is
+    config_ = config_of(settings, inputs);
+  }
+  last_ = settings;
+  is_known_ = true;
+  return config_;
 }
 
 }  // namespace manyworlds::experiments

@@ -76,4 +76,17 @@ const core::OptionTable<SkipOptions>& skip_options();
 /// follows from the number of GPUs; it is 0 if that is not a multiple of tp x cp x pp (a validity rule reports it).
 ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Inputs> inputs = nullptr);
 
+/// Reads the configurations of one experiment after the other: those that differ from the one before in their strategy
+/// alone, as the layouts of a search do, take the rest from it.
+class ConfigReader {
+ public:
+  /// As config_of(); valid until the next call.
+  const ExperimentConfig& read(const Settings& settings, const std::shared_ptr<const Inputs>& inputs);
+
+ private:
+  Settings last_;
+  ExperimentConfig config_;
+  bool is_known_ = false;
+};
+
 }  // namespace manyworlds::experiments

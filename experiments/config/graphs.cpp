@@ -88,8 +88,27 @@ double link_share(const ExperimentConfig& config) {
   return share > 0 ? share : 1;
 }
 
+bool GraphCache::Source::is_of(const ExperimentConfig& config, const topologies::FabricSpec& fabric_spec) const {
+  return config.machines.empty() && config.topology == topology && config.topology_options == options &&
+         config.faults.down == down && config.faults.slow == slow && config.cluster.node_list == hosts &&
+         config.inputs == inputs && fabric_spec == spec && experiments::nic_share(config) == nic_share &&
+         experiments::link_share(config) == link_share;
+}
+
 std::shared_ptr<const core::network::Graph> GraphCache::get(const ExperimentConfig& config) {
   topologies::FabricSpec fabric_spec = config.fabric_spec();
+  if (last_ && last_->is_of(config, fabric_spec)) return last_graph_;
+  last_.reset();
+  Source source{config.topology,          config.faults.down,      config.faults.slow,
+                config.cluster.node_list, config.topology_options, fabric_spec,
+                nic_share(config),        link_share(config),      config.inputs};
+  last_graph_ = find_or_build(config, std::move(fabric_spec));
+  if (config.machines.empty()) last_ = std::move(source);
+  return last_graph_;
+}
+
+std::shared_ptr<const core::network::Graph> GraphCache::find_or_build(const ExperimentConfig& config,
+                                                                      topologies::FabricSpec fabric_spec) {
   const auto& all = topologies::registry();
   const auto topology =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == config.topology; });

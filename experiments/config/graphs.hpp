@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/network/fabric/graph.hpp"
@@ -23,7 +24,23 @@ class GraphCache {
   std::shared_ptr<const core::network::Graph> get(const ExperimentConfig& config);
 
  private:
+  /// What a graph depends on, for the one that was returned last: most experiments of a sweep want it again.
+  struct Source {
+    std::string topology, down, slow, hosts;
+    core::OptionSet options;
+    topologies::FabricSpec spec;
+    double nic_share = 1, link_share = 1;
+    std::shared_ptr<const Inputs> inputs;
+
+    bool is_of(const ExperimentConfig& config, const topologies::FabricSpec& fabric_spec) const;
+  };
+
+  std::shared_ptr<const core::network::Graph> find_or_build(const ExperimentConfig& config,
+                                                            topologies::FabricSpec fabric_spec);
+
   std::map<std::string, std::shared_ptr<const core::network::Graph>> graphs_;
+  std::optional<Source> last_;  // none: it depends on more, the rates of several kinds of machines
+  std::shared_ptr<const core::network::Graph> last_graph_;
 };
 
 }  // namespace manyworlds::experiments

@@ -20,31 +20,35 @@ constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
-void add_files(std::vector<NamedFile>& to, const Settings& settings, const std::string& path,
-               const std::vector<core::OptionInfo>& options, bool required) {
-  for (const core::OptionInfo& info : options)
-    if (is_file(info)) {
-      const auto found = settings.find(path + info.name);
-      if (required || found != settings.end())
-        to.push_back({path + info.name, found == settings.end() ? "" : std::get<std::string>(found->second), required});
-    }
+/// A section that has components, and where it is.
+using ChoiceSection = std::pair<const Section*, std::string>;
+
+/// Keys of all options that name files but those of components, and the sections of these.
+struct FileKeys {
+  std::vector<std::string> plain;
+  std::vector<ChoiceSection> choices;
+};
+
+void collect(const Section& section, const std::string& path, FileKeys& to) {
+  for (const core::OptionInfo& info : section.options)
+    if (is_file(info)) to.plain.push_back(path + info.name);
+  if (!section.choices.empty()) to.choices.emplace_back(&section, path);
+  for (const Section& child : section.subsections) collect(child, path + child.name + ".", to);
 }
 
-void add_files(std::vector<NamedFile>& to, const Settings& settings, const Section& section, const std::string& path) {
-  add_files(to, settings, path, section.options, false);
-  if (!section.choices.empty()) {
-    const auto& chosen = std::get<std::string>(settings.at(path.substr(0, path.size() - 1)));
-    add_files(to, settings, path, find_choice(section, chosen)->options, true);
-  }
-  for (const Section& child : section.subsections) add_files(to, settings, child, path + child.name + ".");
+const FileKeys& file_keys() {
+  static const FileKeys all = [] {
+    FileKeys keys;
+    collect(config_schema(), "", keys);
+    return keys;
+  }();
+  return all;
 }
 
 KernelTable table_of(const Settings& settings) {
   KernelTable result;
-  if (const auto found = settings.find(kMeasuredKernels); found != settings.end())
-    result.measured_kernels = std::get<std::string>(found->second);
-  if (const auto found = settings.find(kMeasuredOnly); found != settings.end())
-    result.measured_only = std::get<bool>(found->second);
+  result.measured_kernels = settings.text(kMeasuredKernels);
+  if (const core::OptionValue* only = settings.value(kMeasuredOnly)) result.measured_only = std::get<bool>(*only);
   return result;
 }
 
@@ -52,7 +56,14 @@ KernelTable table_of(const Settings& settings) {
 
 std::vector<NamedFile> named_files(const Settings& settings) {
   std::vector<NamedFile> files;
-  add_files(files, settings, config_schema(), "");
+  for (const std::string& key : file_keys().plain)
+    if (const core::OptionValue* path = settings.value(key))
+      files.push_back({key, std::get<std::string>(*path), false});
+  for (const auto& [section, path] : file_keys().choices) {
+    const auto& chosen = std::get<std::string>(settings.at(path.substr(0, path.size() - 1)));
+    for (const core::OptionInfo& info : find_choice(*section, chosen)->options)
+      if (is_file(info)) files.push_back({path + info.name, settings.text(path + info.name), true});
+  }
   return files;
 }
 

@@ -8,7 +8,7 @@
 #include "experiments/measured/term_table.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/calibration.hpp"
-#include "experiments/settings/missing_required.hpp"
+#include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments::measured {

@@ -10,7 +10,7 @@
 
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/config/graphs.hpp"
-#include "experiments/settings/missing_required.hpp"
+#include "experiments/settings/required_settings.hpp"
 
 namespace manyworlds::experiments {
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kGpu = "cluster.gpu.";
 constexpr const char* kVersion = "collectives.version";
+constexpr const char* kDispatcher = "strategy.stack.dispatcher";
 constexpr const char* kCalibrationMark = "library_launch_us";  // every entry of NCCL has it
 
 double value_of(const Settings& settings, const std::string& name) {
@@ -71,19 +72,20 @@ bool is_token_figure(const core::OptionInfo& info) {
 bool fill_in(Settings& settings, const Lender& lender) {
   const std::string shape = settings.text(std::string(kGpu) + "scale_up");
   bool filled = false;
-  for (const core::OptionInfo& info : core::collective::calibration_options().infos()) {
+  for (const auto& row : core::collective::calibration_options().rows()) {
+    const core::OptionInfo& info = row.info;
     const auto lent = lender.library->values.find(info.name);
     if (lent == lender.library->values.end() || is_token_figure(info)) continue;
     if (info.kind != core::OptionInfo::Kind::real) {
       if (settings.text(kGpu + info.name) == std::get<std::string>(info.default_value) ||
           settings.count(kGpu + info.name) == 0)
-        settings[kGpu + info.name] = lent->second.value;
+        settings.set(kGpu + info.name, lent->second.value);
       continue;
     }
     if (value_of(settings, info.name) > 0) continue;
     if (lender.borrowed && info.name.starts_with("library_in_switch_") && shape != "nvswitch") continue;
     const double ratio = info.unit == "GB/s" ? lender.speed_ratio : 1;
-    settings[kGpu + info.name] = std::get<double>(lent->second.value) * ratio;
+    settings.set(kGpu + info.name, std::get<double>(lent->second.value) * ratio);
     filled = true;
   }
   return filled;
@@ -123,9 +125,9 @@ void fill_in_tokens(Settings& settings, const Catalog& catalog, const core::coll
       const std::string name = core::collective::figure_name(set, combine, figure);
       const double ratio = std::string_view(figure.unit) == "GB/s" ? lender->speed_ratio : 1;
       const double lent = value_of(*lender->library, name);
-      if (lent > 0 && value_of(settings, name) <= 0) settings[kGpu + name] = lent * ratio;
+      if (lent > 0 && value_of(settings, name) <= 0) settings.set(kGpu + name, lent * ratio);
     }
-  if (lender->borrowed) settings[kGpu + core::collective::from_name(set)] = lender->gpu;
+  if (lender->borrowed) settings.set(kGpu + core::collective::from_name(set), lender->gpu);
 }
 
 }  // namespace
@@ -143,10 +145,26 @@ std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
   const auto lender =
       find_lender(catalog, version, settings.text(std::string(kGpu) + "name"), value_of(settings, "scale_up_gb_per_s"));
   if (!lender) return value_of(settings, kCalibrationMark) > 0 ? std::string() : std::string(kGpu) + kCalibrationMark;
-  if (fill_in(settings, *lender) && lender->borrowed) settings[std::string(kGpu) + "library_from"] = lender->gpu;
-  if (settings.text("strategy.stack.dispatcher") == "deepep")
+  if (fill_in(settings, *lender) && lender->borrowed) settings.set(std::string(kGpu) + "library_from", lender->gpu);
+  if (settings.text(kDispatcher) == "deepep")
     borrow_token_figures(settings, catalog, core::collective::TokenKernels::deepep, true);
   return {};
+}
+
+std::string CalibrationBorrower::borrow(Settings& settings, const Catalog& catalog) {
+  const auto known = [&] {
+    return settings.same_below(kGpu, before_) && settings.same_below("collectives.", before_) &&
+           settings.text(kDispatcher) == before_.text(kDispatcher);
+  };
+  if (is_known_ && known()) {
+    settings.copy_below(kGpu, after_);
+    return {};
+  }
+  before_ = settings;
+  std::string missing = borrow_calibration(settings, catalog);
+  after_ = settings;
+  is_known_ = missing.empty();
+  return missing;
 }
 
 std::string describe_calibration(const core::collective::Library& library) {

@@ -16,6 +16,18 @@ namespace manyworlds::experiments {
 /// on, the same chip or the nearest link rate, unscaled; cluster.gpu.library_tokens_deepep_from has the lender's name.
 std::string borrow_calibration(Settings& settings, const Catalog& catalog);
 
+/// Borrows for one point of a sweep after the other. A point whose GPU and library are those of the point before it
+/// gets the same constants without a look at the catalog.
+class CalibrationBorrower {
+ public:
+  /// As borrow_calibration().
+  std::string borrow(Settings& settings, const Catalog& catalog);
+
+ private:
+  Settings before_, after_;
+  bool is_known_ = false;
+};
+
 /// Fills in the figures of kernels that exchange tokens in the same way, inside a node and, if wanted, over nodes.
 void borrow_token_figures(Settings& settings, const Catalog& catalog, core::collective::TokenKernels kernels,
                           bool over_nodes);

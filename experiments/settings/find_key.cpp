@@ -18,7 +18,7 @@ using import::Node;
 Target find_in_choice(const Section& section, const std::string& path, const std::vector<std::string>& rest,
                       const std::string& dotted, const Node& at) {
   Target target;
-  target.path = joined_key(path, rest.back());
+  target.path = join_key(path, rest.back());
   if (rest.size() == 1) {
     if (const Choice* component_named = choice_named(section, rest[0])) {
       target.path = path;
@@ -53,7 +53,7 @@ Target find_key(const std::string& dotted, const Node& at) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!section->choices.empty())
       return find_in_choice(*section, path, {parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end()}, dotted, at);
-    const std::string child_path = joined_key(path, parts[i]);
+    const std::string child_path = join_key(path, parts[i]);
     if (const OptionInfo* option = find_option(section->options, parts[i]); option && i + 1 == parts.size()) {
       Target target;
       target.path = child_path;

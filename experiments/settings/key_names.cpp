@@ -25,7 +25,7 @@ void collect_names(const Section& section, std::vector<std::string>& names) {
 void collect_endings(const Section& section, const std::string& path, const std::string& ending,
                      std::vector<std::string>& found) {
   const auto look = [&](const std::string& name) {
-    if (("." + joined_key(path, name)).ends_with("." + ending)) found.push_back(joined_key(path, name));
+    if (("." + join_key(path, name)).ends_with("." + ending)) found.push_back(join_key(path, name));
   };
   for (const OptionInfo& info : section.options)
     if (info.name != "name") look(info.name);
@@ -33,20 +33,11 @@ void collect_endings(const Section& section, const std::string& path, const std:
   for (const Section& child : section.subsections) {
     if (child.optional) continue;
     look(child.name);
-    collect_endings(child, joined_key(path, child.name), ending, found);
+    collect_endings(child, join_key(path, child.name), ending, found);
   }
 }
 
 }  // namespace
-
-std::string joined_key(const std::string& path, const std::string& name) {
-  return path.empty() ? name : path + "." + name;
-}
-
-bool is_present(const Settings& settings, const std::string& path) {
-  const auto first = settings.lower_bound(path + ".");
-  return first != settings.end() && first->first.starts_with(path + ".");
-}
 
 std::vector<std::string> key_parts(const std::string& dotted) {
   std::vector<std::string> parts{""};

@@ -9,12 +9,7 @@
 
 namespace manyworlds::experiments {
 
-/// Returns the key of `name` in the section at `path`, which is empty for the whole schema.
-std::string joined_key(const std::string& path, const std::string& name);
 std::vector<std::string> key_parts(const std::string& dotted);
-
-/// Returns whether any setting is below `path`.
-bool is_present(const Settings& settings, const std::string& path);
 
 std::vector<std::string> names_of(const std::vector<core::OptionInfo>& options);
 /// Returns the names of the options of all components of a section, each once.

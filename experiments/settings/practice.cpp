@@ -34,15 +34,15 @@ constexpr const char* kDefaultTopology = "rail_optimized";
 constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kTransport = "transport";
 
-std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t fallback = 0) {
-  const auto found = settings.find(key);
-  return found == settings.end() ? fallback : std::get<std::int64_t>(found->second);
+std::int64_t integer(const Settings& settings, std::string_view key, std::int64_t fallback = 0) {
+  const OptionValue* found = settings.value(key);
+  return found == nullptr ? fallback : std::get<std::int64_t>(*found);
 }
 
 /// Returns whether a switch is on; false if it is absent or not boolean.
-bool flag(const Settings& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  const bool* on = found == settings.end() ? nullptr : std::get_if<bool>(&found->second);
+bool flag(const Settings& settings, std::string_view key) {
+  const OptionValue* found = settings.value(key);
+  const bool* on = found == nullptr ? nullptr : std::get_if<bool>(found);
   return on != nullptr && *on;
 }
 
@@ -84,12 +84,30 @@ const OptionValue* recipe_value(const Settings& settings, const Catalog& catalog
 using ComputeDefault = std::function<std::optional<OptionValue>(const Settings&, const Catalog&)>;
 
 struct Convention {
-  std::string key;
+  Convention(std::string of, ComputeDefault value)
+      : key(std::move(of)), mark(deferred_mark(key)), today(std::move(value)) {}
+
+  std::string key, mark;
   ComputeDefault today;
 };
 
 Convention constant_default(const std::string& key, OptionValue value) {
   return {key, [value](const Settings&, const Catalog&) { return value; }};
+}
+
+/// Returns the default of the option tables.
+OptionValue table_default(const char* key) {
+  return find_key(key, {}).option->default_value;
+}
+
+const OptionValue& default_bucket_parameters() {
+  static const OptionValue value = table_default(kBucketParameters);
+  return value;
+}
+
+const OptionValue& default_split() {
+  static const OptionValue value = table_default(kSplit);
+  return value;
 }
 
 /// Width of a gated layer in Llama: two thirds of 4 x hidden, rounded up to a multiple of 256.
@@ -112,7 +130,7 @@ OptionValue zero(const Settings& settings, const Catalog& catalog) {
 /// Follows the stack's recipe; other software has the buckets of the option's default.
 OptionValue bucket_parameters(const Settings& settings, const Catalog& catalog) {
   const OptionValue* recipe = recipe_value(settings, catalog, "bucket_parameters");
-  return recipe != nullptr ? *recipe : find_key(kBucketParameters, {}).option->default_value;
+  return recipe != nullptr ? *recipe : default_bucket_parameters();
 }
 
 /// Follows the stack's recipe in a pipeline whose layers are neither listed nor filled up.
@@ -120,7 +138,7 @@ OptionValue split(const Settings& settings, const Catalog& catalog) {
   const OptionValue* recipe = recipe_value(settings, catalog, "split");
   const bool open = integer(settings, "strategy.pp", 1) > 1 && integer(settings, "strategy.empty_layers") == 0 &&
                     settings.text("strategy.stage_layers") == core::join_list({});
-  return recipe != nullptr && open ? *recipe : find_key(kSplit, {}).option->default_value;
+  return recipe != nullptr && open ? *recipe : default_split();
 }
 
 /// Follows the stack's recipe, and is on for models with experts, if the sequence can be sharded.
@@ -144,8 +162,8 @@ std::int64_t leaf_ports(double oversubscription, std::int64_t group) {
 }
 
 double oversubscription(const Settings& settings) {
-  const auto found = settings.find("topology.oversubscription");
-  return found == settings.end() ? 1 : std::get<double>(found->second);
+  const OptionValue* found = settings.value("topology.oversubscription");
+  return found == nullptr ? 1 : std::get<double>(*found);
 }
 
 /// Returns the graph of a cluster that has one, otherwise the topology that the section began with, or nothing for a
@@ -255,18 +273,30 @@ bool has_effect(const Settings& settings, const std::string& option) {
   return true;
 }
 
+/// Returns the options of a stack, with their keys.
+const std::vector<std::pair<std::string, const core::OptionInfo*>>& stack_options() {
+  static const auto all = [] {
+    std::vector<std::pair<std::string, const core::OptionInfo*>> options;
+    for (const core::OptionInfo& info : catalog_section("stacks").options)
+      options.emplace_back(kStack + info.name, &info);
+    return options;
+  }();
+  return all;
+}
+
 /// Sets the stack's options, except switches without effect in this layout; options that it omits get their default.
 void assume_stack(Settings& settings, const CatalogEntry& stack) {
-  for (const core::OptionInfo& info : catalog_section("stacks").options) {
-    if (settings.count(kStack + info.name) > 0) continue;
+  for (const auto& [key, option] : stack_options()) {
+    if (settings.count(key) > 0) continue;
+    const core::OptionInfo& info = *option;
     const auto sourced = stack.values.find(info.name);
     if (sourced == stack.values.end()) {
-      if (has_default(info)) settings[kStack + info.name] = info.default_value;
+      if (has_default(info)) settings.set(key, info.default_value);
       continue;
     }
     const bool* on = std::get_if<bool>(&sourced->second.value);
     const bool without_effect = on != nullptr && *on && !has_effect(settings, info.name);
-    settings[kStack + info.name] = without_effect ? OptionValue(false) : sourced->second.value;
+    settings.set(key, without_effect ? OptionValue(false) : sourced->second.value);
   }
 }
 
@@ -325,31 +355,35 @@ Assumptions assume_of_model_file(Settings& settings) {
 
 Assumptions assume(Settings& settings, const Catalog& catalog, Practice practice) {
   Assumptions filled = assume_of_model_file(settings);
-  if (practice == Practice::today)
-    for (const auto& [key, value] : assume_today(settings, catalog)) filled.values.add(key, value);
+  if (practice != Practice::today) return filled;
+  Settings today = assume_today(settings, catalog);
+  for (const auto& [key, value] : filled.values) today.set(key, value);
+  filled.values = std::move(today);
   return filled;
 }
 
 Settings assume_today(Settings& settings, const Catalog& catalog) {
   Settings filled;
-  const auto fill = [&](const std::string& key, std::optional<OptionValue> value) {
-    const bool open = settings.erase(deferred_mark(key)) > 0 || settings.count(key) == 0;
-    if (!open || !value) return;
-    settings[key] = *value;
-    if (key == kTransport || key == kTopology) add_component_options(settings, key, std::get<std::string>(*value));
-    filled.add(key, std::move(*value));
+  const auto fill = [&](const Convention& one) {
+    const bool open = settings.erase(one.mark) > 0 || settings.count(one.key) == 0;
+    std::optional<OptionValue> value = open ? one.today(settings, catalog) : std::nullopt;
+    if (!value) return;
+    settings.set(one.key, *value);
+    if (one.key == kTransport || one.key == kTopology)
+      add_component_options(settings, one.key, std::get<std::string>(*value));
+    filled.add(one.key, std::move(*value));
   };
   if (catalog.entries("stacks").count(settings.text(kStackName)) == 0) filled["strategy.stack"] = kDefaultStack;
-  for (const Convention& one : conventions()) fill(one.key, one.today(settings, catalog));
+  for (const Convention& one : conventions()) fill(one);
   if (const auto ports = filled.find("topology.nodes_per_pod");
       ports != filled.end() && std::get<std::int64_t>(ports->second) == 0)
     filled.erase(ports);  // all nodes are on one switch
   if (const auto width = filled.find(kFeedForward); width != filled.end() && std::get<std::int64_t>(width->second) == 0)
     filled.erase(width);  // it follows from hidden
-  for (const char* key : {kBucketParameters, kSplit})
-    if (const auto found = filled.find(key);
-        found != filled.end() && found->second == find_key(key, {}).option->default_value)
-      filled.erase(found);  // as any other option
+  for (const auto& [key, as_any] :
+       {std::pair(kBucketParameters, &default_bucket_parameters()), {kSplit, &default_split()}})
+    if (const OptionValue* found = filled.value(key); found != nullptr && *found == *as_any)
+      filled.erase(key);  // as any other option
   const CatalogEntry& stack = stack_of(settings, catalog);
   settings.add(kStackName, kDefaultStack);
   settings.add(kLibraryVersion, core::collective::version_names().back());
@@ -407,6 +441,8 @@ void AssumedValues::note(const std::string& what) {
 }
 
 void AssumedValues::add(const Assumptions& assumptions) {
+  if (assumptions == last_) return;
+  last_ = assumptions;
   note(assumptions.model_note);
   for (const auto& [key, value] : assumptions.values) values_[std::string(key)].insert(to_text(value));
 }

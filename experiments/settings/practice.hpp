@@ -31,6 +31,7 @@ std::string deferred_mark(const std::string& path);
 struct Assumptions {
   Settings values;
   std::string model_note;
+  bool operator==(const Assumptions&) const = default;
 };
 
 /// Fills in what the file of a model does not say, and under today's practice all deferred settings.
@@ -68,6 +69,7 @@ class AssumedValues {
   std::string line() const;
 
  private:
+  Assumptions last_;  // most points of a sweep assume what the point before them does
   std::map<std::string, std::set<std::string>> values_;
   std::set<std::string> notes_;
 };

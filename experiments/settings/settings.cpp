@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
@@ -31,7 +32,7 @@ Node place_of_entry(const Entry& entry) {
 }  // namespace
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
-  settings_[path] = std::move(value);
+  settings_.set(path, std::move(value));
   if (path == kSequence) settings_.erase(deferred_mark(kSequence));
   record_place(path, at);
 }
@@ -58,13 +59,13 @@ void Assigner::reset(const Section& section, const std::string& path) {
   const std::string prefix = path.empty() ? "" : path + ".";
   settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(prefix); });
   for (const OptionInfo& info : section.options)
-    if (starts_with_default(prefix + info.name, info)) settings_[prefix + info.name] = info.default_value;
+    if (starts_with_default(prefix + info.name, info)) settings_.set(prefix + info.name, info.default_value);
   if (!section.choices.empty()) {
     const std::string& of_2021 = section.choices.front().name;
     const std::string first = practice_ == Practice::today ? default_component_today(path, of_2021) : of_2021;
     settings_[path] = first;
     for (const OptionInfo& info : find_choice(section, first)->options)
-      if (starts_with_default(prefix + info.name, info)) settings_[prefix + info.name] = info.default_value;
+      if (starts_with_default(prefix + info.name, info)) settings_.set(prefix + info.name, info.default_value);
     if (practice_ == Practice::today && is_deferred_today(path)) settings_[deferred_mark(path)] = true;
   }
   for (const Section& child : section.subsections)
@@ -73,13 +74,16 @@ void Assigner::reset(const Section& section, const std::string& path) {
 
 /// Gives absent optional sections on the way to `path` their defaults.
 void Assigner::add_optional_sections(const std::string& path) {
-  const Section* section = &config_schema();
-  std::string at;
-  for (const std::string& part : key_parts(path)) {
-    section = find_section(section->subsections, part);
-    if (section == nullptr) return;
-    at = joined_key(at, part);
-    if (section->optional && !is_present(settings_, at)) reset(*section, at);
+  const std::vector<Section>* sections = &config_schema().subsections;
+  for (std::size_t begin = 0; begin < path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string_view part = std::string_view(path).substr(begin, end - begin);
+    const auto section =
+        std::find_if(sections->begin(), sections->end(), [&](const Section& one) { return one.name == part; });
+    if (section == sections->end()) return;
+    if (const std::string at = path.substr(0, end); section->optional && !settings_.has_below(at)) reset(*section, at);
+    sections = &section->subsections;
+    begin = end + 1;
   }
 }
 
@@ -141,7 +145,7 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
   };
   for (const Entry& entry : node.entries) {
     if ((entry.key == "like" && !section.catalog.empty()) || is_typed(entry)) continue;
-    const std::string key = joined_key(path, entry.key), resolved = key_for_alias(key);
+    const std::string key = join_key(path, entry.key), resolved = key_for_alias(key);
     check_once(resolved.empty() ? key : resolved, entry);
     assign_entry(section, path, entry);
   }
@@ -150,14 +154,14 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
   for (const Entry& entry : node.entries) {
     if (!is_typed(entry)) continue;
     const Node at = place_of_entry(entry);
-    const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(joined_key(path, entry.key), at);
+    const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(join_key(path, entry.key), at);
     check_once(target.path, entry);
     assign(target, entry.value);
   }
 }
 
 void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
-  const std::string key = joined_key(path, entry.key);
+  const std::string key = join_key(path, entry.key);
   if (const OptionInfo* option = find_option(section.options, entry.key))
     return set(key, import::read_value(entry.value, *option, key), entry.value);
   if (const Section* child = find_section(section.subsections, entry.key))
@@ -181,8 +185,8 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
   settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(path + "."); });
   set(path, name, node);
   for (const OptionInfo& info : chosen->options)
-    if (const std::string key = joined_key(path, info.name); starts_with_default(key, info))
-      settings_[key] = info.default_value;
+    if (const std::string key = join_key(path, info.name); starts_with_default(key, info))
+      settings_.set(key, info.default_value);
   if (named || node.entries[0].value.kind == Node::Kind::null) return;
   const Node& options = node.entries[0].value;
   if (options.kind != Node::Kind::mapping)
@@ -193,7 +197,7 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
     if (!option)
       throw InputError(fmt::format("unknown key '{}'{}", key, suggestion(entry.key, names_of(chosen->options))),
                        *entry.value.file, entry.line);
-    set(joined_key(path, entry.key), import::read_value(entry.value, *option, key), entry.value);
+    set(join_key(path, entry.key), import::read_value(entry.value, *option, key), entry.value);
   }
 }
 
@@ -202,13 +206,13 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
   const auto& [resolved, entry] = catalog_.find_named(section.catalog, name, at);
   reset(section, path);
   record_place(path, at);
-  set(joined_key(path, "name"), resolved, at);
+  set(join_key(path, "name"), resolved, at);
   if (section.catalog == "stacks" && practice_ == Practice::today) return;  // its switches are deferred
   for (const auto& [key, sourced] : entry.values) {
     if (const Section* child = find_section(section.subsections, key))
-      assign_catalog_entry(*child, joined_key(path, key), std::get<std::string>(sourced.value), at);
+      assign_catalog_entry(*child, join_key(path, key), std::get<std::string>(sourced.value), at);
     else
-      set(joined_key(path, key), sourced.value, at);
+      set(join_key(path, key), sourced.value, at);
   }
   if (entry.note.empty()) return;
   settings_[deferred_mark(path)] = entry.note;
@@ -217,16 +221,17 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
 
 void derive(Settings& settings) {
   const auto integer = [&](const char* key) -> std::int64_t {
-    const auto found = settings.find(key);
-    return found == settings.end() ? 0 : std::get<std::int64_t>(found->second);
+    const OptionValue* found = settings.value(key);
+    return found == nullptr ? 0 : std::get<std::int64_t>(*found);
   };
-  if (integer("model.kv_heads") == 0 && integer("model.heads") > 0) settings["model.kv_heads"] = integer("model.heads");
+  if (integer("model.kv_heads") == 0 && integer("model.heads") > 0)
+    settings.set("model.kv_heads", integer("model.heads"));
   if (integer("model.ffn_hidden") == 0 && integer("model.hidden") > 0)
-    settings["model.ffn_hidden"] = 4 * integer("model.hidden");
+    settings.set("model.ffn_hidden", 4 * integer("model.hidden"));
   bool bf16 = true;
   for (const char* nodes : {"cluster.", "cluster.second.", "cluster.third."})
-    if (const auto known = settings.find(std::string(nodes) + "gpu.precisions"); known != settings.end()) {
-      const auto names = core::split_list(std::get<std::string>(known->second));
+    if (const OptionValue* known = settings.value(std::string(nodes) + "gpu.precisions"); known != nullptr) {
+      const auto names = core::split_list(std::get<std::string>(*known));
       bf16 &= std::find(names.begin(), names.end(), "bf16") != names.end();
     }
   settings.add("strategy.stack.precision", bf16 ? "bf16" : "fp16");
@@ -238,7 +243,7 @@ nlohmann::json document_of(const Settings& settings, const Section& section, con
   nlohmann::json result = nlohmann::json::object();
   const auto copy = [&](nlohmann::json& to, const std::vector<OptionInfo>& options) {
     for (const OptionInfo& info : options)
-      if (const auto found = settings.find(joined_key(path, info.name)); found != settings.end())
+      if (const auto found = settings.find(join_key(path, info.name)); found != settings.end())
         to[info.name] = to_json(found->second);
   };
   if (!section.choices.empty()) {
@@ -249,8 +254,8 @@ nlohmann::json document_of(const Settings& settings, const Section& section, con
   }
   copy(result, section.options);
   for (const Section& child : section.subsections)
-    if (!child.optional || is_present(settings, joined_key(path, child.name)))
-      result[child.name] = document_of(settings, child, joined_key(path, child.name));
+    if (!child.optional || settings.has_below(join_key(path, child.name)))
+      result[child.name] = document_of(settings, child, join_key(path, child.name));
   return result;
 }
 

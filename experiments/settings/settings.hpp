@@ -11,6 +11,7 @@
 #include "experiments/settings/catalog.hpp"
 #include "experiments/settings/find_key.hpp"
 #include "experiments/settings/practice.hpp"
+#include "experiments/settings/required_settings.hpp"
 
 namespace manyworlds::experiments {
 

@@ -10,7 +10,12 @@ std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experim
 }
 
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs) {
-  const ExperimentConfig config = experiment.config();
+  ConfigReader reader;
+  return configure(experiment, graphs, reader);
+}
+
+core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs, ConfigReader& reader) {
+  const ExperimentConfig& config = reader.read(experiment.settings, experiment.inputs);
   core::step::Configuration configuration = config.configuration;
   configuration.graph = graphs.get(config);
   configuration.gpu.measured = measured_times(experiment);

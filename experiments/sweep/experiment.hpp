@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@
 #include "core/compute/measured.hpp"
 #include "experiments/config/graphs.hpp"
 #include "experiments/rules/validity.hpp"
-#include "experiments/settings/missing_required.hpp"
+#include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments {
@@ -58,12 +59,15 @@ struct Sweep {
   std::vector<Experiment> experiments;
   std::vector<Excluded> excluded;
   std::vector<Experiment> refused;  // excluded by rules; empty unless ReadOptions::keep_refused is set
+  std::uint64_t unvisited = 0;      // points that ReadOptions::is_over left no time for; they are not serialized
   std::optional<MeasuredStep> measured;
   std::shared_ptr<const Inputs> inputs;  // shared by the experiments
 };
 
 /// Returns the configuration that core simulates. Graphs are shared through `graphs`.
 core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs);
+/// The same for one experiment of many.
+core::step::Configuration configure(const Experiment& experiment, GraphCache& graphs, ConfigReader& reader);
 
 /// Returns the table of measured times of the experiment's GPU; null if none is named.
 std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Experiment& experiment);
@@ -83,6 +87,9 @@ struct ReadOptions {
   std::size_t max_points = 1'000'000;   // of all axes together, or drawn by `sample`; a larger sweep is refused
   Practice practice = Practice::today;  // unless the document or `overrides` choose another
   bool keep_refused = false;            // excluded points also go to Sweep::refused, and none valid is no error
+  /// Where it is set, points are visited in random order until it returns true: what was visited until then stands for
+  /// all. None valid is no error then.
+  std::function<bool()> is_over = nullptr;
 };
 
 /// Reads the sweep in the file at `path`, with every "key=value" of `overrides` applied and the catalog in

@@ -10,10 +10,11 @@
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/cluster_files.hpp"
-#include "experiments/settings/missing_required.hpp"
+#include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/columns.hpp"
 #include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"
+#include "experiments/sweep/measured_step.hpp"
 #include "experiments/sweep/sampling.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
@@ -41,29 +42,6 @@ void clear_lines(Node& node) {
   for (Entry& entry : node.entries) entry.line = 0, clear_lines(entry.value);
 }
 
-MeasuredStep read_measured(const Node& node) {
-  if (node.kind != Node::Kind::mapping)
-    node.fail(fmt::format("'measured' must be a mapping, not {}", import::describe(node)));
-  MeasuredStep result;
-  OptionInfo time;
-  time.kind = OptionInfo::Kind::real;
-  time.minimum = 1e-9;
-  time.maximum = 1e9;
-  time.unit = "s";
-  for (const Entry& entry : node.entries) {
-    if (entry.key == "step_time_s")
-      result.step_time_s = std::get<double>(import::read_value(entry.value, time, "measured.step_time_s"));
-    else if (entry.key == "source")
-      result.source = import::read_line(entry.value, "measured.source");
-    else
-      throw InputError(
-          fmt::format("unknown key 'measured.{}'{}", entry.key, suggestion(entry.key, {"step_time_s", "source"})),
-          *entry.value.file, entry.line);
-  }
-  if (result.step_time_s == 0 || result.source.empty()) node.fail("'measured' needs step_time_s and source");
-  return result;
-}
-
 constexpr const char* kSample = "sample";
 constexpr const char* kAssume = "assume";
 constexpr std::size_t kMaxInputBytes = 64u << 20;  // of all files of a sweep, which are serialized with it
@@ -83,8 +61,12 @@ class Reader {
   void read_assume(const Node& node);
   Practice practice() const { return practice_.value_or(options_.practice); }
   void expand();
+  void share_settings();
   void visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs);
+  std::uint64_t visit_drawn(const GridPermutation& drawn, std::uint64_t limit, std::size_t wanted,
+                            const Columns& columns, GraphCache& graphs);
   void visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs);
+  void visit_all(std::uint64_t points, const Columns& columns, GraphCache& graphs);
   void check_objective() const;
   std::vector<Assignment> assignments() const;
   Settings resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed = nullptr) const;
@@ -108,7 +90,11 @@ class Reader {
   ReadOptions options_;
   Sweep sweep_;
   Settings base_;
+  Settings start_;  // base_, sharing the block of the first point
   Places places_;
+  mutable CalibrationBorrower borrower_;
+  ConfigReader config_reader_;
+  Settings complete_;  // the last point that lacks nothing
   Node top_, axes_place_, objective_place_;
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
@@ -252,7 +238,7 @@ std::vector<Assignment> Reader::assignments() const {
 
 /// Returns the settings of a point; values that were assumed go to `assumed`.
 Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places, Assumptions* assumed) const {
-  Settings settings = base_;
+  Settings settings = start_;
   Assigner assigner(catalog_, settings, places, practice());
   for (const Assignment& one : assignments_)
     assigner.assign(*one.target, one.axis ? one.axis->values[chosen[one.factor]] : *one.override_value);
@@ -260,7 +246,7 @@ Settings Reader::resolve(const std::vector<std::size_t>& chosen, Places* places,
   Assumptions filled = assume(settings, catalog_, practice());
   if (assumed != nullptr) *assumed = std::move(filled);
   derive(settings);
-  if (const std::string missing = borrow_calibration(settings, catalog_); !missing.empty())
+  if (const std::string missing = borrower_.borrow(settings, catalog_); !missing.empty())
     top_.fail(
         fmt::format("'{}' is missing; protocol: calibrated needs every library_ constant of its GPU except those of "
                     "in-switch reduction",
@@ -345,7 +331,9 @@ std::string Reader::other_violations(const Settings& settings, GraphCache& graph
 void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& columns, GraphCache& graphs) {
   Assumptions assumed;
   Settings settings = resolve(chosen, nullptr, &assumed);
-  if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
+  if (!lacks_no_more(settings, complete_))
+    if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
+  complete_ = settings;
   add_inputs(chosen, settings);
   const auto row = columns.row(chosen, settings);
   for (const Constraint& constraint : constraints_)
@@ -353,7 +341,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
-  const auto violation = find_violation(config_of(settings, inputs_), graphs, options_.scope);
+  const auto violation = find_violation(config_reader_.read(settings, inputs_), graphs, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
@@ -388,42 +376,67 @@ void Reader::fail_empty() const {
                                first->rule, sweep_.excluded.size(), fmt::join(counts, ", ")));
 }
 
+/// Lets all points share the settings of the first: what a point sets as that one has it takes no memory and no time.
+void Reader::share_settings() {
+  start_ = base_;
+  try {
+    Settings first = resolve(std::vector<std::size_t>(factors_.size(), 0), nullptr);
+    first.share();
+    start_.share_with(first);
+  } catch (const InputError&) {  // is said again if that point is visited
+    start_.share();
+  }
+}
+
 void Reader::visit_point(std::uint64_t point, const Columns& columns, GraphCache& graphs) {
   std::vector<std::size_t> chosen(factors_.size(), 0);
   for (std::size_t f = factors_.size(); f-- > 0; point /= factors_[f].size()) chosen[f] = point % factors_[f].size();
   visit(chosen, columns, graphs);
 }
 
-/// Draws points until enough of them are valid. The results are in the order of the grid, as if it had been walked.
-void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
-  const auto wanted = static_cast<std::size_t>(sample_->experiments);
-  const GridPermutation drawn(points, static_cast<std::uint64_t>(sample_->seed));
-  const std::uint64_t limit = std::min<std::uint64_t>(points, options_.max_points);
+/// Visits points in random order until `wanted` of them are valid, `limit` were visited or the time is over. The
+/// results are in the order of the grid, as if it had been walked. Returns how many points were visited.
+std::uint64_t Reader::visit_drawn(const GridPermutation& drawn, std::uint64_t limit, std::size_t wanted,
+                                  const Columns& columns, GraphCache& graphs) {
+  constexpr std::uint64_t kPointsPerLook = 16;  // at the clock
   std::vector<std::uint64_t> valid, left_out;
-  for (std::uint64_t place = 0; place < limit && valid.size() < wanted; ++place) {
+  std::uint64_t place = 0;
+  for (; place < limit && valid.size() < wanted; ++place) {
+    if (options_.is_over && place % kPointsPerLook == 0 && options_.is_over()) break;
     const std::uint64_t point = drawn.at(place);
     visit_point(point, columns, graphs);
     (sweep_.experiments.size() > valid.size() ? valid : left_out).push_back(point);
   }
-  if (valid.size() < wanted && !valid.empty())
-    sample_->place.fail(limit == points
-                            ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer",
-                                          wanted, valid.size())
-                            : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
-                                          "axes, or take fewer",
-                                          wanted, limit, valid.size()));
-  const auto sort = [](const std::vector<std::uint64_t>& keys, auto& rows) {
-    std::vector<std::size_t> order(keys.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-    std::remove_reference_t<decltype(rows)> sorted;
-    for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
-    rows = std::move(sorted);
-  };
-  sort(valid, sweep_.experiments);
-  sort(left_out, sweep_.excluded);
+  sort_by(valid, sweep_.experiments);
+  sort_by(left_out, sweep_.excluded);
   for (std::size_t id = 0; id < sweep_.experiments.size(); ++id)
     sweep_.experiments[id].id = static_cast<std::uint32_t>(id);
+  return place;
+}
+
+/// Draws points until enough of them are valid.
+void Reader::visit_sample(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
+  const auto wanted = static_cast<std::size_t>(sample_->experiments);
+  const std::uint64_t limit = std::min<std::uint64_t>(points, options_.max_points);
+  const GridPermutation drawn(points, static_cast<std::uint64_t>(sample_->seed));
+  const std::uint64_t visited = visit_drawn(drawn, limit, wanted, columns, graphs);
+  const std::size_t valid = sweep_.experiments.size();
+  if (valid < wanted) sweep_.unvisited = limit - visited;  // the time was over
+  if (valid == wanted || valid == 0 || visited < limit) return;
+  sample_->place.fail(
+      limit == points
+          ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer", wanted, valid)
+          : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
+                        "axes, or take fewer",
+                        wanted, limit, valid));
+}
+
+/// Visits all points, in random order if the time may be over before the last.
+void Reader::visit_all(std::uint64_t points, const Columns& columns, GraphCache& graphs) {
+  if (options_.is_over && !options_.keep_refused)
+    sweep_.unvisited = points - visit_drawn({points, 1}, points, points, columns, graphs);
+  else
+    for (std::uint64_t point = 0; point < points; ++point) visit_point(point, columns, graphs);
 }
 
 void Reader::expand() {
@@ -441,13 +454,11 @@ void Reader::expand() {
   assignments_ = assignments();
   const Columns columns(factors_, base_, catalog_);
   sweep_.columns = columns.columns();
+  share_settings();
   GraphCache graphs;
-  if (sample_)
-    visit_sample(points, columns, graphs);
-  else
-    for (std::uint64_t point = 0; point < points; ++point) visit_point(point, columns, graphs);
+  sample_ ? visit_sample(points, columns, graphs) : visit_all(points, columns, graphs);
   if (!unmeasured_.empty()) fail_unmeasured();
-  if (sweep_.experiments.empty() && !options_.keep_refused) fail_empty();
+  if (sweep_.experiments.empty() && sweep_.unvisited == 0 && !options_.keep_refused) fail_empty();
   sweep_.inputs = inputs_;
 }
 

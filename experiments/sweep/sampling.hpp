@@ -2,8 +2,12 @@
 // `sample` how many are taken.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "experiments/text/yaml.hpp"
 
@@ -25,6 +29,18 @@ class GridPermutation {
   std::uint64_t points_, seed_;
   unsigned half_bits_ = 1;
 };
+
+/// Sorts `rows`, each of which has the key in the same place of `keys`.
+template <class Row>
+void sort_by(const std::vector<std::uint64_t>& keys, std::vector<Row>& rows) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
+  std::vector<Row> sorted;
+  sorted.reserve(rows.size());
+  for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
+  rows = std::move(sorted);
+}
 
 /// A number of valid points that are drawn from the grid with a seed.
 struct Sample {

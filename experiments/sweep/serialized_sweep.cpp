@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/config/inputs.hpp"
-#include "experiments/settings/missing_required.hpp"
+#include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/scalar.hpp"
@@ -139,6 +139,7 @@ CommonSettings deserialize_common(const json& from) {
   CommonSettings common;
   common.inputs = std::make_shared<const Inputs>(from.at("inputs").get<Inputs>());
   decode_settings(from.at("shared"), common.settings);
+  common.settings.share();
   return common;
 }
 

@@ -33,6 +33,7 @@ struct FabricSpec {
   std::int64_t pcie_switch_gpus = 4;          // GPUs per PCIe switch
   std::int64_t scale_up_planes = 1;           // NVSwitches per node, each with an equal share of every GPU's rate
   std::shared_ptr<const LoadedGraph> loaded_graph = nullptr;  // for fabrics that are read from a file
+  bool operator==(const FabricSpec&) const = default;
 };
 
 /// Properties of a fabric with its default options; the tests check every fabric for them.
