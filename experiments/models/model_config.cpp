@@ -12,6 +12,7 @@
 #include "experiments/models/known_keys.hpp"
 #include "experiments/models/layer_kinds.hpp"
 #include "experiments/text/json_tree.hpp"
+#include "experiments/text/listed_error.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
@@ -89,16 +90,16 @@ const Family* family_named(const std::string& type) {
   return nullptr;
 }
 
-/// Refuses everything that was found at once; the message begins with the first in the file.
+/// Refuses everything that was found at once, in the order of the file.
 [[noreturn]] void fail_refused(const ConfigReader& reader) {
   std::vector<Refusal> all = reader.refusals();
   std::stable_sort(all.begin(), all.end(), [](const Refusal& a, const Refusal& b) { return a.line < b.line; });
-  constexpr std::size_t kMaxShown = 8;
-  std::string text = all.front().text;
-  for (std::size_t i = 1; i < std::min(all.size(), kMaxShown); ++i)
-    text += fmt::format("; line {}: {}", all[i].line, all[i].text);
-  if (all.size() > kMaxShown) text += fmt::format("; and {} more", all.size() - kMaxShown);
-  throw InputError(text, reader.file(), all.front().line);
+  const Refusal& first = all.front();
+  if (all.size() == 1) throw InputError(first.text, reader.file(), first.line);
+  std::vector<std::string> items;
+  for (const Refusal& one : all) items.push_back(fmt::format("line {}: {}", one.line, one.text));
+  throw ListedError(fmt::format("{} of its settings cannot be modelled", all.size()), reader.file(), first.line,
+                    std::move(items));
 }
 
 [[noreturn]] void fail_unknown_family(const std::string& type, const Node& config, const std::string& file) {

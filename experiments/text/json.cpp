@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "experiments/text/json_syntax.hpp"
+
 namespace manyworlds::experiments::import {
 namespace {
 
@@ -39,25 +41,24 @@ void check_json_limits(std::string_view text, const std::string& name, std::size
   if (too_deep(text)) throw InputError(fmt::format("nested deeper than {} levels", kMaxDepth), name);
 }
 
-InputError bad_json(const json::exception& error, const std::string& name, int line) {
-  std::string text = error.what();
+InputError bad_json(const json::exception& error, const std::string& name, std::string_view text, int line) {
+  if (const auto fault = find_json_fault(text)) {
+    const LineColumn at = place_of(text, fault->at);
+    return InputError("bad JSON: " + fault->what, fmt::format("{}:{}", name, at.line), at.column);
+  }
+  // The syntax is right, and a text or a number is not: the library's words, behind its own place.
+  std::string what = error.what();
   const auto drop_through = [&](const std::string& mark) {
-    if (const std::size_t at = text.find(mark); at != std::string::npos) text.erase(0, at + mark.size());
+    if (const std::size_t at = what.find(mark); at != std::string::npos) what.erase(0, at + mark.size());
   };
-  int at_line = 0, column = 0;
-  const std::size_t place = text.find("line ");
-  if (place != std::string::npos && std::sscanf(text.c_str() + place, "line %d, column %d", &at_line, &column) == 2)
+  int at_line = 0;
+  const std::size_t place = what.find("line ");
+  if (place != std::string::npos && std::sscanf(what.c_str() + place, "line %d", &at_line) == 1)
     drop_through(": ");
   else
     drop_through("] ");
-  if (text.starts_with("syntax error while parsing ")) drop_through(" - ");
-  for (const auto& [theirs, ours] : {std::pair("string literal", "a text in double quotes"),
-                                     {"end of input", "the end of the file"},
-                                     {"invalid literal", "a word that is no value; a text needs double quotes"}})
-    for (std::size_t at = 0; (at = text.find(theirs, at)) != std::string::npos; at += std::string(ours).size())
-      text.replace(at, std::string(theirs).size(), ours);
-  const std::string in_column = column > 0 ? fmt::format(" in column {}", column) : "";
-  return InputError(fmt::format("bad JSON{}: {}", in_column, text), name, line > 0 ? line : std::max(at_line, 0));
+  if (what.starts_with("syntax error while parsing ")) drop_through(" - ");
+  return InputError("bad JSON: " + what, name, line > 0 ? line : std::max(at_line, 0));
 }
 
 json parse_json(std::string_view text, const std::string& name, std::size_t maximum) {
@@ -65,7 +66,7 @@ json parse_json(std::string_view text, const std::string& name, std::size_t maxi
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
-    throw bad_json(error, name);
+    throw bad_json(error, name, text);
   }
 }
 

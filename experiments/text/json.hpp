@@ -17,9 +17,11 @@ namespace manyworlds::experiments::import {
 /// Throws InputError for more than `maximum` bytes, and for nesting deeper than 64 levels.
 void check_json_limits(std::string_view text, const std::string& name, std::size_t maximum);
 
-/// Returns the error of a text that is no JSON as one of ours, with its line: what stands there, and what would be
-/// right. `line` is known by readers that count lines themselves; 0: the error says it.
-core::InputError bad_json(const nlohmann::json::exception& error, const std::string& name, int line = 0);
+/// Returns the error of a text that is no JSON as one of ours, with line and column: what stands there, and what would
+/// be right. `line` is known by readers that count lines themselves, and is said if there is no other place; 0: the
+/// error says it.
+core::InputError bad_json(const nlohmann::json::exception& error, const std::string& name, std::string_view text,
+                          int line = 0);
 
 /// Parses `text`; `name` is its name in messages. Throws InputError for invalid JSON, for nesting deeper than 64 levels
 /// (code that walks a document recurses once per level), and for more than `maximum` bytes.

@@ -72,8 +72,8 @@ std::string on_one_line(std::string text) {
 /// Receives the parser's events. A value goes into the innermost open list or mapping.
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
-  TreeBuilder(std::string name, const int& line)
-      : file_(std::make_shared<const std::string>(std::move(name))), line_(line) {}
+  TreeBuilder(std::string name, std::string_view text, const int& line)
+      : file_(std::make_shared<const std::string>(std::move(name))), text_(text), line_(line) {}
 
   Node take_root() { return std::move(root_); }
 
@@ -90,7 +90,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   bool end_array() override { return close(); }
   bool key(std::string& name) override;
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const json::exception& error) override {
-    throw bad_json(error, *file_, line_);
+    throw bad_json(error, *file_, text_, line_);
   }
 
  private:
@@ -112,6 +112,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   }
 
   std::shared_ptr<const std::string> file_;
+  std::string_view text_;
   const int& line_;
   std::vector<Open> open_;
   Node root_;
@@ -175,7 +176,7 @@ Node parse_json_tree(std::string_view text, const std::string& name, std::size_t
   check_text(text, name);
   const std::string plain = without_python_constants(text);
   int line = 1;
-  TreeBuilder builder(name, line);
+  TreeBuilder builder(name, plain, line);
   json::sax_parse(LineCounter(plain.data(), line), LineCounter(plain.data() + plain.size(), line), &builder);
   return builder.take_root();
 }

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/version.hpp"
 #include "core/sharing/key.hpp"
+#include "experiments/text/listed_error.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/system/console.hpp"
@@ -73,6 +74,8 @@ int command_line(int argc, char** argv, JobKind kind) {
     return code;
   } catch (const core::InputError& error) {
     print_message("manyworlds {}: {}\n", verb, error.what());
+    if (const auto* listed = dynamic_cast<const experiments::ListedError*>(&error))
+      for (const std::string& item : listed->items()) print_message("  {}\n", item);
     return kExitInput;
   } catch (const core::IoError& error) {
     print_message("manyworlds {}: {}\n", verb, error.what());

@@ -6,6 +6,7 @@
 
 #include "core/workload/strategy/parameters.hpp"
 #include "experiments/models/model_config.hpp"
+#include "experiments/text/listed_error.hpp"
 #include "experiments/text/text.hpp"
 
 using namespace manyworlds;
@@ -30,6 +31,10 @@ std::int64_t parameters(const std::string& text) {
 std::string refusal(const std::string& text, const std::string& file = "config.json", const std::string& member = {}) {
   try {
     models::parse_model_config(text, file, member);
+  } catch (const experiments::ListedError& error) {
+    std::string said = error.what();
+    for (const std::string& item : error.items()) said += "\n" + item;
+    return said;
   } catch (const core::InputError& error) {
     return error.what();
   }
@@ -188,7 +193,7 @@ TEST_CASE("a mistake in a configuration is one line with its file, line and key"
   CHECK(said("\"expert_router_depth\": 2").find("config.json:2: 'expert_router_depth' is not known of a llama") == 0);
   CHECK(said("\"vocab_size\": 3,\n\"vocab_size\": 4") ==
         "config.json:3: 'vocab_size' is given twice, first in line 2; keep one");
-  CHECK(said("\"vocab_size\": 3,,").find("config.json:2: bad JSON") == 0);
+  CHECK(said("\"vocab_size\": 3,,").find("config.json:2:17: bad JSON: there is a comma too many") == 0);
   CHECK(refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9})").find("more than 'num_local_experts', 8") !=
         std::string::npos);
   CHECK(refusal(R"({"model_type": "lama"})").find("did you mean 'llama'?") != std::string::npos);
