@@ -9,6 +9,7 @@
 
 #include "experiments/clusters/fabric_file.hpp"
 #include "experiments/settings/model_files.hpp"
+#include "experiments/settings/name_hints.hpp"
 #include "experiments/settings/read_entry.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/text.hpp"
@@ -211,24 +212,12 @@ const Catalog::Entries& Catalog::entries(const std::string& kind) const {
   return found->second;
 }
 
-namespace {
-
-/// Returns a name as people and tools agree on it: H100 is h100, and `NVIDIA A100-SXM4-80GB` nvidia_a100_sxm4_80gb.
-std::string plain(const std::string& name) {
-  std::string result = name;
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return c == ' ' || c == '-' ? '_' : static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
-}  // namespace
-
 const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind, const std::string& name,
                                                         const Node& at) const {
   const Entries& known = entries(kind);
   const auto found = known.find(name);
   if (found != known.end()) return *found;
-  const auto matches = [&, wanted = plain(name)](const std::string& one) { return plain(one) == wanted; };
+  const auto matches = [&, wanted = plain_name(name)](const std::string& one) { return plain_name(one) == wanted; };
   const auto own = std::find_if(known.begin(), known.end(), [&](const auto& entry) { return matches(entry.first); });
   if (own != known.end()) return *own;
   const auto also = [&](const Entries::value_type& entry) {
@@ -238,13 +227,12 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
   if (const auto called = std::find_if(known.begin(), known.end(), also); called != known.end()) return *called;
   if (kind == "models")
     if (const std::string path = model_file(name, at); !path.empty()) return model_files_->read(path);
-  std::vector<std::string> names;
-  for (const auto& [entry_name, entry] : known) names.push_back(entry_name);
   constexpr const char* kCustomClusterHint =
       "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
       "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
   constexpr const char* kModelFileHint = "; or give the path of its config.json";
-  at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name, suggestion(name, names),
+  at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name,
+                      unknown_name_hint(kind, name, known),
                       kind == "clusters" ? kCustomClusterHint
                       : kind == "models" ? kModelFileHint
                                          : ""));

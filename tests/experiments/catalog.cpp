@@ -239,3 +239,16 @@ TEST_CASE("the schema knows every key of a resolved document, and closes every o
   CHECK(base["properties"]["strategy"]["properties"]["tp"]["minimum"] == 1.0);
   CHECK(schema["$defs"]["axes"]["properties"].contains("topology.fat_tree.oversubscription"));
 }
+
+TEST_CASE("a GPU as nvidia-smi prints it is found, or the catalog's of its chip are named") {
+  const experiments::Catalog catalog;
+  experiments::import::Node at;
+  at.file = std::make_shared<const std::string>("--gpu");
+  const auto found = [&](const std::string& name) { return catalog.find_named("gpus", name, at).first; };
+  CHECK(found("NVIDIA H100 80GB HBM3") == "h100_sxm");
+  CHECK(found("NVIDIA A100-SXM4-80GB") == "a100_80");
+  CHECK_THROWS_WITH(found("NVIDIA H100 NVL"),
+                    "--gpu: unknown gpu 'NVIDIA H100 NVL'; did you mean 'h100_96' or 'h100_pcie' or 'h100_sxm'?");
+  CHECK_THROWS_WITH(found("AMD Instinct MI300X"), Catch::Contains("did you mean 'mi300x'?"));
+  CHECK_THROWS_WITH(found("NVIDIA H20"), Catch::Contains("`manyworlds list gpus` names the"));
+}

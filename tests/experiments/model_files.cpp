@@ -100,6 +100,10 @@ TEST_CASE("a model that is neither in the catalog nor a file is told with its ne
   const std::string unknown = said("Qwen/Qwen3-30B-A3C");
   CHECK(unknown.find("s.yaml:2: unknown model 'Qwen/Qwen3-30B-A3C'") == 0);
   CHECK(unknown.find("config.json") != std::string::npos);
+  CHECK(said("meta-llama/Llama-3.1-70B-Instruct-FP8").find("did you mean 'llama3-70b', which has its shape?") !=
+        std::string::npos);
+  CHECK(said("meta-llama/Llama-3.1-70B") == said("llama3-70b"));
+  CHECK(said("no-such-thing-at-all").size() < 200);
   CHECK(said("llama3-80b").find("did you mean 'llama3-70b'?") != std::string::npos);
   CHECK(said("./nothing") == "s.yaml:2: model './nothing': ./nothing: no such file or folder");
   CHECK(said("/nothing/config.json#text") ==
