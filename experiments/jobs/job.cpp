@@ -26,6 +26,12 @@ void fail_at(const Place& place, const std::string& what) {
   throw core::InputError(what, place.file ? *place.file : "", place.line);
 }
 
+void fail_without_gpus(const Job& job) {
+  const UnknownSize& size = job.unknown_size;
+  if (size.what.empty()) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  fail_at(size.place.file ? size.place : Place{std::make_shared<const std::string>(job.file), 0}, size.what);
+}
+
 std::string JobFile::ending() const {
   return std::filesystem::path(path).extension().string();
 }

@@ -22,6 +22,13 @@ struct JobSetting {
   Place place;
 };
 
+/// What a file says of its size and only the machines know: "--nnodes is $SLURM_NNODES, which is set where the job
+/// runs".
+struct UnknownSize {
+  std::string what;  // empty: nothing
+  Place place;
+};
+
 struct Job {
   std::string kind, file;
   std::string name;   // of the experiment: the file's, without folder and ending
@@ -32,6 +39,7 @@ struct Job {
   std::size_t mapped = 0;       // arguments that settings follow from
   std::vector<std::string> notes;
   std::vector<std::string> beside_the_step;  // the irrelevant ones as they are given, where the reader keeps them
+  UnknownSize unknown_size;                  // why nobody says how many GPUs, if the file begins to
 };
 
 /// A job's file, read.
@@ -48,6 +56,9 @@ struct JobOptions {
   std::int64_t gpus = 0;                           // instead of what the file says; 0: as it says
   std::string model{};                             // of a file that only names its model, or none; empty: as it says
 };
+
+/// Throws InputError: how many GPUs are to be given, and why the file does not tell.
+[[noreturn]] void fail_without_gpus(const Job& job);
 
 /// Returns the job as a document of one experiment on machines `cluster` (the YAML of that section). What line N of the
 /// job's file sets stands on line N, so that messages name the job's lines.

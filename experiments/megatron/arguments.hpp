@@ -30,6 +30,7 @@ struct JobArguments {
   std::vector<JobSetting> model;     // of a model that is only named; what arguments say of it themselves counts more
   std::string stack = {};            // of the catalog, if the kind of file tells: software of before 2023
   std::vector<Text> documents = {};  // here-documents of the script, which are files that it writes
+  UnknownSize unknown_size = {};     // of a launcher
 };
 
 /// Splits the words behind a program's name into arguments, by how many values each takes. Throws InputError for a word

@@ -1,5 +1,7 @@
 #include "experiments/megatron/launch_size.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -13,6 +15,11 @@ namespace {
 using Options = std::map<std::string, std::int64_t>;
 
 constexpr std::int64_t kMaxSize = 1 << 20;
+
+/// Options of launchers that say how many nodes or GPUs there are.
+constexpr std::string_view kSizes[] = {"--nnodes",        "--num-nodes",     "--nodes", "-N",  "--nproc-per-node",
+                                       "--num-gpus",      "--ntasks",        "-n",      "-np", "--ntasks-per-node",
+                                       "--gpus-per-node", "--gpus-per-task", "--gres"};
 
 std::string short_name(const std::string& name) {
   if (name == "-N") return "nodes";
@@ -64,6 +71,31 @@ std::int64_t first_of(const Options& options, const std::vector<std::string>& na
   return 0;
 }
 
+/// Returns the name of an environment variable that a reason begins with: SLURM_NNODES of "$SLURM_NNODES, which …".
+std::string variable_of(const std::string& why) {
+  const std::size_t end = why.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", 1);
+  return why.starts_with('$') ? why.substr(1, end == std::string::npos ? end : end - 1) : "";
+}
+
+/// Returns the first size of a launcher whose value only the machines know.
+UnknownSize unknown_size_in(const std::vector<Text>& launcher) {
+  for (std::size_t i = 0; i < launcher.size(); ++i) {
+    const std::string& word = launcher[i].text;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    std::string name = word.substr(0, equals);
+    std::replace(name.begin(), name.end(), '_', '-');
+    const bool is_size =
+        std::any_of(std::begin(kSizes), std::end(kSizes), [&](std::string_view one) { return name == one; });
+    const Text& value = equals < word.size() || i + 1 == launcher.size() ? launcher[i] : launcher[i + 1];
+    if (!is_size || shell::is_known(value.text)) continue;
+    const std::string why = shell::why_unknown(value.text), variable = variable_of(why);
+    return {fmt::format("{} follows from {}; say how many GPUs with --gpus N{}", word.substr(0, equals), why,
+                        variable.empty() ? "" : fmt::format(", or what it is with --env {}=N", variable)),
+            launcher[i].place};
+  }
+  return {};
+}
+
 bool is_torchrun(const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.ends_with("torchrun") || word.starts_with("torch.distributed.");
@@ -87,6 +119,7 @@ void read_launch_size(const std::vector<Text>& launcher, const std::vector<std::
   if (to.gpus_per_node == 0) to.gpus_per_node = first_of(batch, tasks);
   if (!torchrun && to.nodes * to.gpus_per_node == 0) to.gpus = first_of(given, {"ntasks"});
   if (!torchrun && to.nodes * to.gpus_per_node == 0 && to.gpus == 0) to.gpus = first_of(batch, {"ntasks"});
+  if (to.nodes * to.gpus_per_node == 0 && to.gpus == 0) to.unknown_size = unknown_size_in(launcher);
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -58,7 +58,7 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, experiments::jobs::Jo
     throw core::InputError(options.gpu.empty() ? "a job's file names no machines; give --cluster NAME or --gpu NAME"
                                                : "names the GPU too; leave --gpu out",
                            "--cluster");
-  if (job.gpus == 0) throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  if (job.gpus == 0) fail_without_gpus(job);
   options.node_list = text_option(parsed, "node-list");
   if (options.node_list.empty()) options.gpus = job.gpus;
   const ClusterSpec machines = machines_of(options, catalog);

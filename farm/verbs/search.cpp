@@ -133,8 +133,7 @@ std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResu
   options.job = searched(job);
   if (parsed.count("stack") == 0) options.stack = job.stack;
   if (!options.gpus && options.node_list.empty() && job.gpus > 0) options.gpus = job.gpus;
-  if (!options.gpus && options.node_list.empty())
-    throw core::InputError("it does not say how many GPUs it runs on; give --gpus N", job.file);
+  if (!options.gpus && options.node_list.empty()) fail_without_gpus(job);
   if (options.sequence) options.job->model["sequence"] = std::to_string(*options.sequence);
   for (const experiments::jobs::JobSetting& one : job.settings)
     if (one.key == "strategy.global_batch" && !options.global_batch) options.global_batch = std::stoll(one.value);

@@ -254,6 +254,17 @@ TEST_CASE("the number of GPUs is what the launcher starts") {
       32);
   CHECK(job_of("#SBATCH -N 2 --ntasks-per-node=8 # each a GPU\nsrun python " + arguments).gpus == 16);
   CHECK(job_of("mpirun -np 24 python " + arguments).gpus == 24);
+  const Job of_slurm = job_of("torchrun --nproc_per_node 8 \\\n --nnodes ${SLURM_NNODES:-4} " + arguments);
+  CHECK(of_slurm.gpus == 0);
+  CHECK_THROWS_WITH(
+      fail_without_gpus(of_slurm),
+      Catch::EndsWith(
+          "train.sh:2: --nnodes follows from $SLURM_NNODES, which is set where the job runs; say how many GPUs "
+          "with --gpus N, or what it is with --env SLURM_NNODES=N"));
+  CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-4} " + arguments, {{{"SLURM_NNODES", "2"}}, 0})
+            .gpus == 16);
+  CHECK_THROWS_WITH(fail_without_gpus(job_of("python pretrain_gpt.py " + arguments)),
+                    Catch::EndsWith("train.sh: it does not say how many GPUs it runs on; give --gpus N"));
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes $NODES " + arguments).gpus == 0);
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${NODES:-2} " + arguments, {{{"NODES", "4"}}, 0}).gpus == 32);
   CHECK(job_of("python " + arguments, {{}, 48}).gpus == 48);
