@@ -190,10 +190,13 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   const double estimate_s = experiments::fitting::closed_form_s(experiment.config());
   const TickingLine line([&](double elapsed_s) {
     const std::size_t tasks = progress.tasks, done = progress.done;
+    const std::string estimate = io::with_si_prefix(estimate_s, "s");
     if (done + 1 < tasks)
-      return fmt::format("{:.0f} s: {} of {} collectives simulated, then the step", elapsed_s, done, tasks - 1);
-    return fmt::format("{:.0f} s: {} of the step simulated, of about {}", elapsed_s,
-                       io::with_si_prefix(core::seconds(progress.reached), "s"), io::with_si_prefix(estimate_s, "s"));
+      return fmt::format(
+          "analytic estimate: {} a step; after {:.0f} s, {} of {} collectives are simulated, then the step", estimate,
+          elapsed_s, done, tasks - 1);
+    return fmt::format("analytic estimate: {} a step; after {:.0f} s, {} of it are simulated", estimate, elapsed_s,
+                       io::with_si_prefix(core::seconds(progress.reached), "s"));
   });
   return SingleRun(sweep, ranks, &progress);
 }

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import time
 import unittest
 from fractions import Fraction
 
@@ -27,6 +28,17 @@ assume: 2021
 """
 
 
+SLOW = """
+base:
+  model: {like: llama3-8b, layers: 2}
+  cluster: {like: dgx_h100_superpod, nodes: 4}
+  topology: {fat_tree: {oversubscription: 4}}
+  transport: dcqcn
+  transport.routing: ecmp_hash
+  strategy: {global_batch: 64, tp: 1, zero: 3, micro_batch: 2}
+"""
+
+
 class Timeline(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -35,6 +47,21 @@ class Timeline(unittest.TestCase):
         cls.answer = json.loads(run("run", SPEC, "--json", "--timeline", "large.json", directory=cls.directory).stdout)
         cls.trace = Trace(cls.directory / "large.json")
         cls.stages = json.loads(run("run", SPEC, "--memory", "--json", directory=cls.directory).stdout)["stages"]
+
+    def test_packets_that_take_long_are_announced_by_an_estimate(self):
+        (self.directory / "slow.yaml").write_text(SLOW)
+        begin = time.monotonic()
+        done = run("run", "slow.yaml", "--json", directory=self.directory)
+        took = time.monotonic() - begin
+        said = re.findall(r"analytic estimate: ([\d.]+) (m?)s a step", done.stderr)
+        if took > 3:  # the first line comes after two seconds, and a log has another each 30
+            self.assertIn(len(said), range(1, 2 + int(took / 30)))
+        if took < 2:
+            self.assertEqual(said, [])
+        for number, milli in said:
+            estimate = float(number) * (1e-3 if milli else 1)
+            self.assertLess(estimate, 1.1 * json.loads(done.stdout)["step_time_s"])
+            self.assertGreater(estimate, 0.3 * json.loads(done.stdout)["step_time_s"])
 
     def ranks(self):
         """Process, stage and rank of what stands for the stages."""
