@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
+#include <string_view>
 
 #include "core/base/error.hpp"
 
@@ -29,6 +31,25 @@ EmitOptions::EmitOptions(const cxxopts::ParseResult& parsed) {
     file_.emplace(required(parsed, "emit-to"));
   else if (parsed.count("json") > 0)
     throw core::InputError("is no JSON; give --emit-to FILE", "--emit");
+}
+
+void EmitOptions::check_some(const experiments::Sweep& sweep, const experiments::jobs::Job* like,
+                             const experiments::Catalog& catalog) const {
+  constexpr std::size_t kTried = 64;  // spread over the sweep
+  if (!any()) return;
+  const std::size_t count = sweep.experiments.size(), step = std::max<std::size_t>(count / kTried, 1);
+  std::optional<core::InputError> refusal;
+  for (std::size_t i = 0; i < count; i += step) {
+    try {
+      emit_job(*target_, sweep.experiments[i].settings, like, catalog);
+      return;
+    } catch (const core::InputError& error) {
+      if (refusal && std::string_view(refusal->what()) != error.what()) return;  // one of them may be the winner's
+      refusal = error;
+    }
+  }
+  if (refusal)
+    throw core::InputError(fmt::format("no layout can be given as {}: {}", target_->name, refusal->what()), "--emit");
 }
 
 void EmitOptions::emit(const experiments::Settings& experiment, const experiments::jobs::Job* like,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/frameworks/emit_targets.hpp"
+#include "experiments/sweep/experiment.hpp"
 #include "farm/cli/command.hpp"
 #include "io/log/file.hpp"
 
@@ -21,6 +22,10 @@ class EmitOptions {
   explicit EmitOptions(const cxxopts::ParseResult& parsed);
 
   bool any() const { return target_ != nullptr; }
+  /// Throws core::InputError if the target refuses all of some layouts of a sweep for one reason, such as a model that
+  /// it does not have: before they are simulated.
+  void check_some(const experiments::Sweep& sweep, const experiments::jobs::Job* like,
+                  const experiments::Catalog& catalog) const;
   /// Emits an experiment, whose text write() writes. Throws core::InputError if the target cannot run it.
   void emit(const experiments::Settings& experiment, const experiments::jobs::Job* like,
             const experiments::Catalog& catalog);

@@ -292,6 +292,7 @@ int run_search(const Invocation& invocation) {
     return kExitDone;
   }
   refuse_guesses(*parsed, searched.sweep, catalog);
+  emit.check_some(searched.sweep, job ? &*job : nullptr, catalog);
   if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
   if (const std::string unused = unused_text(machines_of(search_options, catalog)); !unused.empty())
     print_message("{}\n", unused);
