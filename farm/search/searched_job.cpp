@@ -1,12 +1,15 @@
 #include "farm/search/searched_job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "core/base/units.hpp"
+#include "experiments/settings/practice.hpp"
+#include "experiments/text/scalar.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
@@ -45,6 +48,35 @@ SearchedJob searched(const experiments::jobs::Job& job) {
 
 namespace {
 
+bool is_switch(std::string_view key) {
+  return !key.starts_with(kStrategy) || key.starts_with(kStack);
+}
+
+/// Constants that follow from a switch are told by its name alone.
+bool is_told(std::string_view key) {
+  return is_switch(key) && !key.starts_with("cluster.") && !key.starts_with(kModel) && key != "fidelity";
+}
+
+}  // namespace
+
+OtherSwitches other_switches(const experiments::Settings& own, const experiments::Settings& best) {
+  constexpr const char* kZero = "strategy.zero";
+  OtherSwitches result{{}, best};
+  for (const auto& [key, value] : own)
+    if (is_switch(key)) result.layout_alone.set(key, value);
+  // Switches that mean nothing to this layout are off, as in any other experiment.
+  experiments::change_setting(result.layout_alone, kZero, best.at(kZero));
+  for (const auto& [key, value] : best) {
+    const core::OptionValue* theirs = result.layout_alone.value(key);
+    if (is_told(key) && (theirs == nullptr || *theirs != value))
+      result.names.push_back(fmt::format("{}={}", key.starts_with(kStack) ? key.substr(kStack.size()) : key,
+                                         experiments::import::value_text(value)));
+  }
+  return result;
+}
+
+namespace {
+
 double value_at(const io::Results& results, const char* name, std::size_t row) {
   const io::Column* column = results.experiments.find(name);
   return column == nullptr ? std::nan("") : column->number_at(row);
@@ -61,6 +93,18 @@ std::string saving_text(const io::Results& results, std::size_t best, const io::
     text += fmt::format(", and {} USD instead of {}, {} less", io::group_digits(std::round(other)),
                         io::group_digits(std::round(price)), io::group_digits(std::round(price - other)));
   return text + "\n";
+}
+
+/// Returns what of a gain is the layout's and what that of switches.
+std::string parts_text(const LayoutGain& layout, double mine, double theirs) {
+  if (layout.switches.empty()) return "  the software's switches are the job's own: all of it is the layout's\n";
+  const std::string switches = fmt::format("{}", fmt::join(layout.switches, ", "));
+  if (!layout.throughput)
+    return fmt::format("  of it the layout and these switches together, as it does not run with the job's own: {}\n",
+                       switches);
+  return fmt::format(
+      "  of it {:.1f} % are the layout's, with the job's own switches, and {:.1f} % that of switches: {}\n",
+      100 * (*layout.throughput / mine - 1), 100 * (theirs / *layout.throughput - 1), switches);
 }
 
 /// Returns what the best layout has before the job's own, and how certain that is.
@@ -85,7 +129,8 @@ std::string gain_text(const io::Results& results, std::size_t best, const io::Re
 
 }  // namespace
 
-std::string own_rank_text(const io::Results& results, const std::string& file, const io::Results& own) {
+std::string own_rank_text(const io::Results& results, const std::string& file, const io::Results& own,
+                          const LayoutGain& layout) {
   const std::string status = own.experiments.find("status")->text_at(0);
   if (status != "ran")
     return fmt::format("\n{} itself, with the layout that it has: {}\n", file,
@@ -102,7 +147,7 @@ std::string own_rank_text(const io::Results& results, const std::string& file, c
   return fmt::format("\n{} itself: {:.4g} s a step{}, {:.1f} tokens/s/GPU: {}; #1 gains {:.1f} %\n", file,
                      value_at(own, "step_time_s", 0), analytic ? " at least (without contention, as these)" : "", gain,
                      place, 100 * (best / gain - 1)) +
-         (best > gain ? gain_text(results, ranked.front(), own) : "");
+         (best > gain ? parts_text(layout, gain, best) + gain_text(results, ranked.front(), own) : "");
 }
 
 }  // namespace manyworlds::farm

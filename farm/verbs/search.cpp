@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -142,8 +143,24 @@ std::optional<experiments::jobs::Job> read_searched_job(const cxxopts::ParseResu
   return job;
 }
 
+/// Returns what of the gain over the job is that of the best layout alone.
+LayoutGain layout_gain(experiments::Sweep own, const experiments::Settings& best, const std::string& file) {
+  experiments::Experiment& one = own.experiments.front();
+  const OtherSwitches others = other_switches(one.settings, best);
+  if (others.names.empty()) return {};
+  LayoutGain result{others.names, std::nullopt};
+  one.settings = others.layout_alone;
+  experiments::GraphCache graphs;
+  if (find_violation(one.config(), graphs)) return result;
+  print_message("simulating the best layout with the switches of {}\n", file);
+  const double throughput = throughputs(SingleRun(own).results()).front();
+  if (!std::isnan(throughput)) result.throughput = throughput;
+  return result;
+}
+
 /// Returns where the job's own layout ranks, simulated as those of the search are.
-std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings, const std::string& file) {
+std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings,
+                     const experiments::Settings& best, const std::string& file) {
   // What the job itself takes is the answer's other half: it is simulated like the best, unless the user wants an end.
   const bool packets = findings.packets && findings.search_status.end != SearchEnd::stopped;
   std::vector<std::string> set{packets ? "fidelity=packet" : "fidelity=analytic"};
@@ -155,8 +172,12 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
   const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
   if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
   if (packets) print_message("simulating the layout of {} itself packet by packet\n", file);
-  const SingleRun run(job_experiment(parsed, set).sweep);
-  return own_rank_text(packets ? *findings.packets : findings.screened, file, run.results());
+  const experiments::Sweep own = job_experiment(parsed, set).sweep;
+  const SingleRun run(own);
+  const io::Results& results = packets ? *findings.packets : findings.screened;
+  const double mine = throughputs(run.results()).front();
+  const bool gains = best_of(throughputs(results)) > mine;  // false if the job itself does not run
+  return own_rank_text(results, file, run.results(), gains ? layout_gain(own, best, file) : LayoutGain());
 }
 
 struct SearchInput {
@@ -308,7 +329,8 @@ int run_search(const Invocation& invocation) {
   const int code = search.run();
   if (const auto& found = search.findings()) {
     std::cout << (parsed->count("json") > 0 ? search_json(*found, k).dump(1) + "\n" : search_text(*found, k));
-    const std::string own = job && parsed->count("json") == 0 ? own_rank(*parsed, *found, job->file) : "";
+    const std::string own =
+        job && parsed->count("json") == 0 ? own_rank(*parsed, *found, search.best(), job->file) : "";
     std::cout << own;
     if (emit.any() && !by_throughput(final_results(*found)).empty()) {
       emit.emit(search.best(), job ? &*job : nullptr, catalog);
