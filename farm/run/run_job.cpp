@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -66,6 +67,14 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
           .drain_after = options.drain_after};
 }
 
+/// A run that stops after some time lets running tasks finish for as long at most.
+CoordinatorOptions coordinator_options(const RunOptions& options) {
+  CoordinatorOptions result;
+  if (options.drain_after)
+    result.drain_grace_ms = std::min<std::int64_t>(result.drain_grace_ms, options.drain_after->count());
+  return result;
+}
+
 /// Throws the error with which the run ends if no worker can serve it.
 void check_served(const Coordinator& coordinator, std::int64_t now_ms) {
   const auto unserved = coordinator.unserved(now_ms);
@@ -84,7 +93,7 @@ RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, co
   TaskQueue queue(job->tasks());
   RunRecorder ledger(options, directory, ranks, *job, queue, hooks);
   try {
-    Coordinator coordinator(queue, transport, *job);
+    Coordinator coordinator(queue, transport, *job, coordinator_options(options));
     const auto each_second = [&] {
       const auto& status =
           ledger.each_second(coordinator.draining() ? "draining" : "running", coordinator.loads(loop.now_ms()));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/step/estimate/lower_bound.hpp"
+#include "experiments/sweep/sampling.hpp"
 #include "farm/plan/footprints.hpp"
 #include "farm/plan/naming_experiment.hpp"
 #include "farm/system/slices.hpp"
@@ -24,23 +25,32 @@ std::size_t BoundedLayouts::faster_than(double rate) const {
       std::partition_point(rates.begin(), rates.end(), [&](double bound) { return bound > rate; }) - rates.begin());
 }
 
-BoundedLayouts bounded_layouts(const experiments::Sweep& sweep) {
-  std::vector<double> rates(sweep.experiments.size(), 0);  // 0: does not fit
+BoundedLayouts bounded_layouts(const experiments::Sweep& sweep,
+                               std::optional<std::chrono::steady_clock::time_point> until) {
+  constexpr double kDoesNotFit = 0, kUnknown = -1;
+  std::vector<double> rates(sweep.experiments.size(), kUnknown);
   for_each_slice(rates.size(), [&](std::size_t begin, std::size_t end) {
     experiments::GraphCache graphs;
+    experiments::ConfigReader reader;
     Footprints footprints;
-    for (std::size_t i = begin; i < end; ++i)
+    const experiments::GridPermutation random(std::max<std::size_t>(end - begin, 1), 1);
+    for (std::size_t place = begin; place < end; ++place) {
+      if (until && std::chrono::steady_clock::now() > *until) return;
+      const std::size_t i = until ? begin + random.at(place - begin) : place;
       naming_experiment(sweep, sweep.experiments[i], [&] {
-        const core::step::Configuration configuration = configure(sweep.experiments[i], graphs);
+        const core::step::Configuration configuration = configure(sweep.experiments[i], graphs, reader);
         const core::step::MemoryRequirement memory = footprints.requirement_of(configuration);
-        if (memory.required.total() > memory.memory_bytes()) return;
-        rates[i] = tokens_per_gpu(configuration) / core::seconds(core::step::lower_bound_ps(configuration));
+        rates[i] = memory.required.total() > memory.memory_bytes()
+                       ? kDoesNotFit
+                       : tokens_per_gpu(configuration) / core::seconds(core::step::lower_bound_ps(configuration));
       });
+    }
   });
   BoundedLayouts result;
+  result.unknown = static_cast<std::size_t>(std::count(rates.begin(), rates.end(), kUnknown));
   result.order.resize(rates.size());
   std::iota(result.order.begin(), result.order.end(), std::size_t{0});
-  std::erase_if(result.order, [&](std::size_t i) { return rates[i] == 0; });
+  std::erase_if(result.order, [&](std::size_t i) { return rates[i] <= 0; });
   std::stable_sort(result.order.begin(), result.order.end(), [&](auto a, auto b) { return rates[a] > rates[b]; });
   for (const std::size_t i : result.order) result.rates.push_back(rates[i]);
   return result;

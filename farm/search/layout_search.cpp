@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kFirstScreened = 64;    // layouts in the first round of a screening
 constexpr std::size_t kFirstWithBudget = 16;  // the same where time is limited
+constexpr std::size_t kFewest = 2;            // if these take too long
 /// What a run may take to end after it was told to: running simulations may finish
 /// (CoordinatorOptions::drain_grace_ms).
 constexpr milliseconds kEndOfRun{10'000};
@@ -121,8 +122,11 @@ int LayoutSearch::run_in(const std::filesystem::path& directory, const experimen
 int LayoutSearch::run() {
   if (limits_.simulations == 0) return screen_all(options_.directory);
   print_message("bounding {} layouts\n", sweep_.experiments.size());
-  bounded_ = bounded_layouts(sweep_);
-  if (bounded_.order.empty()) return screen_all(search_path("screening"));
+  Deadline half;  // the other half is for simulations
+  if (limits_.budget.count() > 0) half = begin_ + limits_.budget / 2;
+  bounded_ = bounded_layouts(sweep_, half);
+  if (bounded_.order.empty() && bounded_.unknown == 0) return screen_all(search_path("screening"));
+  if (bounded_.order.empty()) return end_ = SearchEnd::budget, kExitDone;
   const DeferredCtrlC no_interruption;
   int code = screen_open_layouts();
   if (findings_ && end_ == SearchEnd::limit) code = simulate();
@@ -174,7 +178,8 @@ int LayoutSearch::screen_open_layouts() {
   const std::size_t first = half ? kFirstWithBudget : kFirstScreened;
   for (std::size_t count = std::min(first, bounded_.order.size());;) {
     int code = screen(count, half);
-    if (!findings_ && code == kExitDrained && !over()) code = screen(count, last_deadline());
+    // If the time was not enough for one of so many, it may be for the best of them and their packets.
+    if (!findings_ && code == kExitDrained && !over()) code = screen(std::min(kFewest, count), last_deadline());
     if (!findings_ || code == kExitDrained) return code;
     const std::size_t open = bounded_.faster_than(best_of(throughputs(findings_->screened)));
     if (open <= count || over() || (half && Clock::now() >= *half)) return code;
@@ -266,14 +271,21 @@ nlohmann::ordered_json LayoutSearch::bounds_json(std::size_t k) const {
   return {{"fidelity", "bounds"},
           {"ended", end_ == SearchEnd::stopped ? "stopped" : "budget"},
           {"fitting", bounded_.order.size()},
+          {"not_looked_at", bounded_.unknown},
+          {"combinations_not_checked", sweep_.unvisited},
           {"top", {{"rows", rows}}}};
 }
 
 std::string LayoutSearch::bounds_text(std::size_t k) const {
-  std::string text = fmt::format(
-      "{} of {} layouts fit; none was screened before the search ended, these are the best by their lower bounds; the "
-      "same line with a longer --budget continues\n\n",
-      bounded_.order.size(), sweep_.experiments.size());
+  const std::size_t layouts = sweep_.experiments.size();
+  std::string text = bounded_.unknown == 0
+                         ? fmt::format("{} of {} layouts fit", bounded_.order.size(), layouts)
+                         : fmt::format("{} of the {} layouts that there was time to look at fit, of {}",
+                                       bounded_.order.size(), layouts - bounded_.unknown, layouts);
+  if (sweep_.unvisited > 0) text += fmt::format("; {} combinations were not checked", sweep_.unvisited);
+  text +=
+      "; none was screened before the search ended, these are the best by their lower bounds; the same line with a "
+      "longer --budget continues\n\n";
   const nlohmann::ordered_json found = bounds_json(k);
   std::size_t place = 0;
   for (const auto& row : found.at("top").at("rows"))
@@ -309,6 +321,8 @@ void LayoutSearch::update_status() {
         found.screened.experiments.find("status")->text_at(row) == "pending")
       others.push_back(bounded_.rates[row]);
   found.search_status = search_status(rates, simulated, others);
+  found.search_status.unknown = bounded_.unknown;
+  found.search_status.unlisted = sweep_.unvisited;
   found.search_status.simulated -= unfinished;
   found.search_status.end = end_;
 }

@@ -141,19 +141,30 @@ std::string why_open(const SearchFindings& findings) {
   return fmt::format("--packet {} simulates them", status.simulated + status.open);
 }
 
+/// Returns what there was no time to look at, as the end of a sentence; empty if there is nothing.
+std::string unknown_text(const SearchStatus& status) {
+  std::string text;
+  if (status.unknown > 0) text += fmt::format("; {} were not looked at", layouts(status.unknown));
+  if (status.unlisted > 0)
+    text += fmt::format("; {} combinations were not checked", io::group_digits(static_cast<double>(status.unlisted)));
+  return text;
+}
+
 /// Returns a sentence on whether the winner is certain, or on what may still be better, and by how much.
 std::string certainty_text(const SearchFindings& findings, bool all_ran) {
   const SearchStatus& status = findings.search_status;
   if (!findings.packets || status.simulated == 0)
-    return fmt::format("not proven: no packets were simulated, and these step times ignore contention; {}\n",
-                       why_open(findings));
+    return fmt::format("not proven: no packets were simulated, and these step times ignore contention{}; {}\n",
+                       unknown_text(status), why_open(findings));
   if (status.settled())
     return fmt::format(
         "proven optimal within the model{}: no other layout's lower bound, by sums or by analytic "
         "simulation, is below the step time of #1\n",
         all_ran ? "" : ", of those that ran");
-  return fmt::format("not proven: {} more may be faster than #1, by at most {:.1f} %; {}\n", number(status.open),
-                     100 * status.max_gain, why_open(findings));
+  const std::string open = status.open > 0 ? fmt::format("{} more may be faster than #1, by at most {:.1f} %",
+                                                         number(status.open), 100 * status.max_gain)
+                                           : "none that was looked at can be faster than #1";
+  return fmt::format("not proven: {}{}; {}\n", open, unknown_text(status), why_open(findings));
 }
 
 /// Returns sentences on how many layouts were screened and simulated, and whether the winner is certain.
@@ -166,7 +177,11 @@ std::string status_text(const SearchFindings& findings) {
   if (!findings.packets && status.end == SearchEnd::limit)
     return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
                        layouts(ran));
-  std::string text = fmt::format("{} of {} fit", number(findings.fitting), layouts(findings.layouts));
+  std::string text =
+      status.unknown == 0
+          ? fmt::format("{} of {} fit", number(findings.fitting), layouts(findings.layouts))
+          : fmt::format("{} of the {} that there was time to look at fit, of {}", number(findings.fitting),
+                        layouts(findings.layouts - status.unknown), number(findings.layouts));
   if (screened == findings.fitting)
     text += " and";
   else if (status.end == SearchEnd::limit)
@@ -259,7 +274,10 @@ Json search_json(const SearchFindings& findings, std::int64_t k) {
                          {"top", json_of(findings.screened, ranked(findings.screened, k))}};
   result["settled"] = findings.search_status.settled();
   result["simulated"] = findings.search_status.simulated;
-  result["open"] = {{"layouts", findings.search_status.open}, {"faster_at_most", findings.search_status.max_gain}};
+  result["open"] = {{"layouts", findings.search_status.open},
+                    {"faster_at_most", findings.search_status.max_gain},
+                    {"not_looked_at", findings.search_status.unknown},
+                    {"combinations_not_checked", findings.search_status.unlisted}};
   return result;
 }
 

@@ -18,10 +18,12 @@ enum class SearchEnd : std::uint8_t {
 /// What the simulated top of a ranking proves about the remaining layouts.
 struct SearchStatus {
   std::size_t simulated = 0;
-  std::size_t open = 0;  // layouts that were not simulated and may be faster than the fastest that was
-  double max_gain = 0;   // how much faster such a layout may be: 0.02 is 2 %
+  std::size_t open = 0;        // layouts that were not simulated and may be faster than the fastest that was
+  double max_gain = 0;         // how much faster such a layout may be: 0.02 is 2 %
+  std::size_t unknown = 0;     // layouts that there was no time to look at
+  std::uint64_t unlisted = 0;  // combinations that there was no time to check
   SearchEnd end = SearchEnd::limit;
-  bool settled() const { return open == 0; }
+  bool settled() const { return open == 0 && unknown == 0 && unlisted == 0; }
 };
 
 /// Returns the highest rate, without the NaN of layouts that did not run; 0 if none did.

@@ -24,8 +24,9 @@ using experiments::import::Node;
 using Sizes = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 
-constexpr std::int64_t kMinTokensPerRank = 4'096;  // minimum tokens of a sample per context-parallel rank
-constexpr std::int64_t kMaxServer = 16;            // GPUs; a node of more is a rack
+constexpr std::int64_t kMinTokensPerRank = 4'096;              // minimum tokens of a sample per context-parallel rank
+constexpr std::int64_t kLargestLimit = 9'007'199'254'740'992;  // that limit.link_hops may be
+constexpr std::int64_t kMaxServer = 16;                        // GPUs; a node of more is a rack
 constexpr std::int64_t kMaxStages = 64;
 constexpr std::int64_t kMaxChunks = 8;  // per pipeline rank
 constexpr std::int64_t kMaxMicroBatch = 8;
@@ -411,6 +412,8 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   document.add_base("cluster", cluster_text(machines));
   document.add_base("topology", topology_of(options, machines));
   document.add_base("fidelity", "analytic");
+  // What a search may take is its budget: no layout is too large for it, however many packets are skipped in it.
+  document.add_base("limit", fmt::format("{{link_hops: {0}, events: {0}}}", kLargestLimit));
   document.add_base("strategy", strategy_text(options, batch, stack));
 
   document.add(stages(shape, gpus));

@@ -188,9 +188,11 @@ struct SearchInput {
 /// Returns the whole space, or the sample that --sample requests. Without --sample, a space of more than kMaxLayouts
 /// layouts is sampled down to that number.
 SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& space,
-                       const experiments::Catalog& catalog) {
+                       const experiments::Catalog& catalog, std::optional<LayoutSearch::Clock::time_point> until) {
+  experiments::ReadOptions options;
+  if (until) options.is_over = [until] { return LayoutSearch::Clock::now() > *until; };
   const auto read = [&](const std::string& yaml) {
-    return SearchInput{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog)};
+    return SearchInput{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog, options)};
   };
   const std::string sample = parsed.count("sample") > 0 ? required(parsed, "sample") : "";
   const std::int64_t seed = integer_option(parsed, "seed", 0, 1'000'000'000);
@@ -198,7 +200,8 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
     return read(with_sample(space.yaml, integer_option(parsed, "sample", 1, 1'000'000), seed));
   SearchInput all = read(space.yaml);
   const std::size_t valid = all.sweep.experiments.size();
-  if (sample == "all" || valid <= static_cast<std::size_t>(kMaxLayouts)) return all;
+  const bool is_part = all.sweep.unvisited > 0;
+  if (sample == "all" || is_part || valid <= static_cast<std::size_t>(kMaxLayouts)) return all;
   print_message("{} valid layouts; {} of them are drawn (--sample N takes more, --sample all takes them all)\n", valid,
                 kMaxLayouts);
   return read(with_sample(space.yaml, kMaxLayouts, seed));
@@ -307,7 +310,13 @@ int run_search(const Invocation& invocation) {
         "--packet");
   const SearchSpace space = search_space(search_options, catalog);
   print_message("listing the layouts of {}\n", space.name);
-  SearchInput searched = read_space(*parsed, space, catalog);
+  std::optional<LayoutSearch::Clock::time_point> until;  // a third of the time, the rest is for what is found
+  if (limits.budget.count() > 0 && parsed->count("sweep-yaml") == 0) until = begin + limits.budget / 3;
+  SearchInput searched = read_space(*parsed, space, catalog, until);
+  if (searched.sweep.experiments.empty()) {
+    print_message("the time was over before a layout was found; give a longer --budget\n");
+    return kExitFailed;
+  }
   if (parsed->count("sweep-yaml") > 0) {
     std::cout << searched.yaml;
     return kExitDone;

@@ -208,6 +208,39 @@ class Search(unittest.TestCase):
         self.assertIn("none of 20 layouts fits", said)
         self.assertIn("cluster.nodes=", said)
 
+    def test_a_search_whose_time_is_over_prints_what_it_has_and_what_is_open(self):
+        for budget in ("1ms", "2s"):  # before the first layout; and within listing, bounds or screening
+            with self.subTest(budget=budget):
+                done = subprocess.run([PROGRAM, *map(str, ("search", *WORDS[2:], *RUN, "--budget", budget, "-o", "over",
+                                                           "--json"))], cwd=self.directory, capture_output=True,
+                                      text=True, env=environment_in(self.directory), timeout=PATIENCE_S)
+                if done.returncode == 3:
+                    self.assertIn("the time was over before a layout was found", done.stderr)
+                    continue
+                self.assertEqual(done.returncode, 0)
+                found = json.loads(done.stdout)
+                if found["fidelity"] == "bounds":
+                    self.assertIn("not_looked_at", found)
+                    self.assertIn("combinations_not_checked", found)
+                elif found["fidelity"] == "packet":
+                    unknown = found["open"]["not_looked_at"] + found["open"]["combinations_not_checked"]
+                    self.assertEqual(found["settled"], found["open"]["layouts"] + unknown == 0)
+
+    def test_packets_that_were_asked_for_are_simulated(self):
+        # Screening may take half of the time at most, and what it has is enough.
+        found = json.loads(run("search", *WORDS[2:], "-j", 2, "--store", "none", "--packet", 2, "--budget", "20s", "-o",
+                               "asked", "--json", directory=self.directory).stdout)
+        self.assertEqual(found["fidelity"], "packet")
+        self.assertIn(found["simulated"], (1, 2))
+
+    def test_flags_that_no_layout_can_have_are_refused_before_any_work(self):
+        said = run("search", *WORDS, *RUN, "--emit", "torchtitan", "-o", "flags", directory=self.directory,
+                   expect=2).stderr
+        self.assertIn("no layout can be given as torchtitan", said)
+        self.assertIn("torchtitan has no flavor of 24 layers", said)
+        self.assertFalse((self.directory / "flags").exists())
+        self.assertFalse((self.directory / "flags.search").exists())
+
     def test_bad_words_are_refused_before_any_work(self):
         for words, said in (((), "--model is required"),
                             (("--model", "gpt3-13b"), "--cluster NAME or --gpu NAME is required"),

@@ -10,8 +10,10 @@
 
 #include "core/workload/schedule/schedule.hpp"
 #include "experiments/sweep/experiment.hpp"
+#include "farm/search/layout_bounds.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
+#include "farm/search/searched_job.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -43,6 +45,34 @@ TEST_CASE("a search is settled once nothing that was not simulated can be faster
   const SearchStatus early = search_status(bounds, {60, 85, 92, 71}, {93, 97, 91});
   CHECK(early.open == 2);
   CHECK(early.max_gain == Approx(97.0 / 92 - 1));
+}
+
+TEST_CASE("a search that has not looked at all layouts is not settled") {
+  SearchStatus status = search_status({100, 98}, {100, 90});
+  CHECK(status.settled());
+  status.unknown = 1;
+  CHECK_FALSE(status.settled());
+  status.unknown = 0;
+  status.unlisted = 1;
+  CHECK_FALSE(status.settled());
+}
+
+TEST_CASE("what other software gains is told apart from what the layout gains") {
+  const experiments::Catalog catalog;
+  const auto settings = [&](const std::string& strategy) {
+    const std::string text = "base: {model: llama3-8b, cluster: {like: dgx_h100_superpod, nodes: 2}, strategy: {" +
+                             strategy + ", global_batch: 32}}\n";
+    return experiments::parse_sweep(text, "s.yaml", {}, catalog).experiments.front().settings;
+  };
+  const experiments::Settings best = settings("tp: 4, zero: 1");
+  // The same software, another layout.
+  CHECK(other_switches(settings("tp: 2, pp: 2, zero: 1"), best).names.empty());
+  // Another switch: the layout with the job's own is the best layout as such a job would have it.
+  const OtherSwitches other = other_switches(settings("tp: 2, zero: 1, stack.overlap_tensor: false"), best);
+  CHECK(other.names == std::vector<std::string>{"overlap_tensor=true"});
+  CHECK(other.layout_alone == settings("tp: 4, zero: 1, stack.overlap_tensor: false"));
+  // A switch that means nothing to the best layout is none of the job's merits.
+  CHECK(other_switches(settings("tp: 2, zero: 1"), settings("tp: 2, zero: 3")).names.empty());
 }
 
 TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
@@ -106,6 +136,24 @@ std::set<std::string> values_of(const SearchOptions& words, const std::string& k
 }
 
 }  // namespace
+
+TEST_CASE("bounds that there is no time for are unknown, and those that there is are the same") {
+  const experiments::Catalog catalog;
+  const experiments::Sweep sweep =
+      experiments::parse_sweep(search_space(small_words({"tp=4"}), catalog).yaml, "s.yaml", {}, catalog);
+  const BoundedLayouts all = bounded_layouts(sweep);
+  CHECK(all.unknown == 0);
+  CHECK_FALSE(all.order.empty());
+  CHECK(std::is_sorted(all.rates.rbegin(), all.rates.rend()));
+  const auto now = std::chrono::steady_clock::now();
+  const BoundedLayouts none = bounded_layouts(sweep, now - std::chrono::hours(1));
+  CHECK(none.unknown == sweep.experiments.size());
+  CHECK(none.order.empty());
+  const BoundedLayouts random = bounded_layouts(sweep, now + std::chrono::hours(1));
+  CHECK(random.unknown == 0);
+  CHECK(random.order == all.order);
+  CHECK(random.rates == all.rates);
+}
 
 TEST_CASE("a search tries the schedules that the stack offers, and others where they are asked for") {
   using Names = std::set<std::string>;
