@@ -74,6 +74,12 @@ bool holds_another(const std::filesystem::path& directory, const std::string& jo
   return file && std::string(std::istreambuf_iterator<char>(file), {}) != job;
 }
 
+/// Returns what tells rounds of one search apart in their names.
+std::string key_of_round(const std::string& job) {
+  constexpr std::size_t kDigits = 6;
+  return core::sharing::KeyWriter("round").text(job).finish().hex().substr(0, kDigits);
+}
+
 }  // namespace
 
 LayoutSearch::LayoutSearch(RunOptions options, experiments::Sweep sweep, bool share, SearchLimits limits,
@@ -153,10 +159,13 @@ int LayoutSearch::screen_all(const std::filesystem::path& directory) {
 /// Screens the `count` layouts with the fastest bounds. If that is stopped, an earlier screening remains unless it has
 /// less.
 int LayoutSearch::screen(std::size_t count, Deadline deadline) {
-  const auto directory = search_path(fmt::format("screening-{}", count));
   print_message("screening {} of {} layouts that fit analytically\n", count, bounded_.order.size());
   experiments::Sweep part =
       part_of(sweep_, {bounded_.order.begin(), bounded_.order.begin() + static_cast<std::ptrdiff_t>(count)});
+  auto directory = search_path(fmt::format("screening-{}", count));
+  // A search that had less time to list or to bound may have found others.
+  if (const std::string job = serialize_job(part, {share_, {}}); holds_another(directory, job))
+    directory = search_path(fmt::format("screening-{}-{}", count, key_of_round(job)));
   std::optional<io::Results> results;
   const int code = run_in(directory, part, deadline, results);
   if (!results && code == kExitDrained) return code;
@@ -194,8 +203,7 @@ int LayoutSearch::simulate_best(std::size_t count, bool is_answer) {
   experiments::Sweep best =
       packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
   const std::string job = serialize_job(best, {share_, {}});
-  const std::string key = core::sharing::KeyWriter("round").text(job).finish().hex();
-  auto directory = search_path(fmt::format("{}-{}", count, key.substr(0, 6)));
+  auto directory = search_path(fmt::format("{}-{}", count, key_of_round(job)));
   if (is_answer && holds_another(options_.directory, job))
     print_message("{} has the answer of a search with other limits; this one's is in {}\n", options_.directory.string(),
                   directory.string());

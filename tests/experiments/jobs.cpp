@@ -263,7 +263,7 @@ TEST_CASE("the number of GPUs is what the launcher starts") {
           "with --gpus N, or what it is with --env SLURM_NNODES=N"));
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-4} " + arguments, {{{"SLURM_NNODES", "2"}}, 0})
             .gpus == 16);
-  CHECK_THROWS_WITH(fail_without_gpus(job_of("python pretrain_gpt.py " + arguments)),
+  CHECK_THROWS_WITH(fail_without_gpus(job_of("python " + arguments)),
                     Catch::EndsWith("train.sh: it does not say how many GPUs it runs on; give --gpus N"));
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes $NODES " + arguments).gpus == 0);
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${NODES:-2} " + arguments, {{{"NODES", "4"}}, 0}).gpus == 32);

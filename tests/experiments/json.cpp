@@ -46,7 +46,7 @@ TEST_CASE("a fault in JSON is told in words, with line and column of what is wro
         Fault{"{'a': 1}", "1:2: bad JSON: a key stands in double quotes"},
         Fault{"{\"a\" 1}", "1:6: bad JSON: expected ':' behind a key, not '1'"},
         Fault{"{\"\u00e4\": 1, // why\n}", "1:10: bad JSON: JSON has no comments"},
-        Fault{"{\n \"a\": [1, 2", "2:14: bad JSON: the file ends, and the '[' of line 2 is not closed"},
+        Fault{"{\n \"a\": [1, 2", "2:12: bad JSON: the file ends, and the '[' of line 2 is not closed"},
         Fault{"{\"a\": \"b\n\"}", "1:7: bad JSON: the text that begins here is not closed"},
         Fault{"{\"a\": 1} x", "1:10: bad JSON: the document ends before 'x'"},
         Fault{"{\"a\": 1,, \"b\": 2}", "1:9: bad JSON: there is a comma too many"},

@@ -122,15 +122,16 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
     const std::string said = refusal_of_file(file);
     CAPTURE(said);
     for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
-    CHECK(said.find('\n') == std::string::npos);
+    CHECK(said.substr(0, said.find('\n')).size() < 200);
   };
   names("Qwen--Qwen3.5-27B", {"'layer_types' has 'linear_attention' in layers 0-2, 4-6, 8-10 and 39 more",
                               "'vision_config'", "'attn_output_gate'"});
   names("Qwen--Qwen3-VL-2B-Instruct", {"Qwen--Qwen3-VL-2B-Instruct.json:29: 'vision_config': a vision tower",
                                        "Qwen--Qwen3-VL-2B-Instruct.json#text_config"});
-  names("deepseek-ai--DeepSeek-V3.2", {":15: 'index_topk'", "indexer"});
+  names("deepseek-ai--DeepSeek-V3.2",
+        {"DeepSeek-V3.2.json:15: 2 of its settings", "\nline 15: 'index_topk'", "indexer"});
   names("meta-llama--Llama-4-Maverick-17B-128E-Instruct",
-        {":8: 'attention_chunk_size'", "'interleave_moe_layer_step'"});
+        {"\nline 8: 'attention_chunk_size'", "'interleave_moe_layer_step'"});
   // A file with Infinity, which is no JSON but what Python writes.
   names("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8", {"'hybrid_override_pattern' has 'M' in layers 0, 2, 4"});
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'layer_types' has 'sliding_attention' in layers 1-3, 5-7"});

@@ -144,7 +144,7 @@ TEST_CASE("configurations that are read one after the other are those that are r
       "  cluster: {gpu: h100, nodes: 4, gpus_per_node: 8, nic_gbps: 400, pipeline_host_us: 3}\n"
       "  strategy: {global_batch: 64}\n"
       "axes:\n  cluster.gpu: [h100, h200]\n  strategy.ep: [1, 4]\n  strategy.tp: [1, 2]\n  strategy.pp: [1, 2]\n"
-      "  strategy.hot_experts: [0, 2]\n  model.sequence: [2048, 4096]\n",
+      "  strategy.hot_experts: [false, true]\n  model.sequence: [2048, 4096]\n",
       "s.yaml", {}, experiments::Catalog());
   REQUIRE(sweep.experiments.size() > 30);
   experiments::ConfigReader reader;
