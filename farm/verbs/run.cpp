@@ -1,12 +1,14 @@
 // `manyworlds run SPEC`: one experiment, in this process, with the breakdown of its step.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/step/compile/memory_requirement.hpp"
@@ -188,9 +190,12 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   RunProgress progress;
   const auto& experiment = sweep.experiments.front();
   const double estimate_s = experiments::fitting::closed_form_s(experiment.config());
+  const std::string estimate = io::with_si_prefix(estimate_s, "s");
+  bool is_said = ::isatty(STDERR_FILENO) == 1;  // a terminal shows the line below from the beginning
   const TickingLine line([&](double elapsed_s) {
+    if (!std::exchange(is_said, true))
+      print_message("analytic estimate: {} a step; its packets are being simulated\n", estimate);
     const std::size_t tasks = progress.tasks, done = progress.done;
-    const std::string estimate = io::with_si_prefix(estimate_s, "s");
     if (done + 1 < tasks)
       return fmt::format(
           "analytic estimate: {} a step; after {:.0f} s, {} of {} collectives are simulated, then the step", estimate,
