@@ -1,0 +1,126 @@
+#include "core/step/network/uncontended_exits.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace manyworlds::core::step {
+
+UncontendedExits::UncontendedExits(const CompiledStep& compiled, const IsolatedResults& results)
+    : compiled_(compiled),
+      results_(results),
+      isolated_(compiled.collective_ops().size()),
+      paths_(compiled.collective_ops().size()),
+      states_(compiled.instances()) {}
+
+/// A single first member is only noted, because a transfer begins when both of its ends have entered; the exceptions
+/// are DAGs with switches, which count as ends, and members that represent several ranks.
+void UncontendedExits::enter(Time at, std::span<const Member> members) {
+  const InstanceId instance = members[0].instance;
+  const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
+  State& state = states_[instance];
+  if (!state.critical_paths && !state.has_lone_member && members.size() == 1 && collective_op.dag->members > 1 &&
+      collective_op.dag->switches.empty() && collective_op.ranks_per_member() == 1) {
+    state.has_lone_member = true;
+    state.lone_member = members[0].member;
+    return;
+  }
+  const bool had_lone_member = std::exchange(state.has_lone_member, false);
+  if (!state.critical_paths && members.size() + had_lone_member == collective_op.dag->members) {
+    state.isolated = state.closed = true;
+    state.origin = at;
+    unresolved_.push_back(instance);
+    return;
+  }
+  if (had_lone_member) enter_member(at, {instance, state.lone_member});
+  for (const Member& member : members) enter_member(at, member);
+}
+
+void UncontendedExits::enter_member(Time at, const Member& member) {
+  State& state = states_[member.instance];
+  const CollectiveOpId id = compiled_.collective_op_id(member.instance);
+  const CollectiveOp& collective_op = compiled_.collective_ops()[id];
+  if (!state.critical_paths) {
+    state.critical_paths = std::make_unique<CriticalPaths>(collective_op.dag, paths_of(id));
+    ++open_;
+  }
+  known_.clear();
+  state.critical_paths->enter(compiled_.transport(), member.member, at, 0, known_);
+  for (const network::Exit& exit : known_) {
+    state.exits.emplace_back(exit.at, exit.member);
+    std::push_heap(state.exits.begin(), state.exits.end(), std::greater<>());
+  }
+  if (!known_.empty()) scheduled_.push_back(member.instance);
+  if (!state.critical_paths->is_over()) return;
+  counters_.link_hops += state.critical_paths->link_hops() * collective_op.groups * collective_op.ranks_per_member();
+  state.critical_paths = nullptr;
+  state.closed = true;
+  --open_;
+}
+
+std::vector<InstanceId> UncontendedExits::take_scheduled() {
+  for (const InstanceId instance : unresolved_) {
+    const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
+    IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(instance)];
+    isolated.look_up(collective_op, results_);
+    ++isolated.times;
+    counters_ += isolated.result->counters * collective_op.groups;
+    scheduled_.push_back(instance);
+  }
+  unresolved_.clear();
+  return std::exchange(scheduled_, {});
+}
+
+Time UncontendedExits::next(InstanceId instance) const {
+  const State& state = states_[instance];
+  if (!state.isolated) return state.exits.empty() ? kNever : state.exits.front().first;
+  const auto& exits = isolated_[compiled_.collective_op_id(instance)].exits;
+  return state.exits_taken < exits.size() ? state.origin + exits[state.exits_taken].first : kNever;
+}
+
+void UncontendedExits::take(InstanceId instance, Time at, std::vector<Member>& exits) {
+  State& state = states_[instance];
+  if (state.isolated) {
+    const auto& leaving = isolated_[compiled_.collective_op_id(instance)].exits;
+    for (; state.exits_taken < leaving.size() && state.origin + leaving[state.exits_taken].first == at;
+         ++state.exits_taken)
+      exits.push_back({instance, leaving[state.exits_taken].second});
+    return;
+  }
+  while (!state.exits.empty() && state.exits.front().first == at) {
+    std::pop_heap(state.exits.begin(), state.exits.end(), std::greater<>());
+    exits.push_back({instance, state.exits.back().second});
+    state.exits.pop_back();
+  }
+}
+
+std::vector<CollectiveOpId> UncontendedExits::missing() const {
+  std::vector<CollectiveOpId> collective_ops;
+  for (const InstanceId instance : unresolved_) collective_ops.push_back(compiled_.collective_op_id(instance));
+  return missing_results(compiled_, isolated_, results_, std::move(collective_ops));
+}
+
+UsageCounts UncontendedExits::isolated_usage() const {
+  UsageCounts all;
+  for (const CollectiveOpId collective_op : isolated_.ids()) {
+    if (isolated_[collective_op].times == 0) continue;
+    for (const auto& [key, groups] : compiled_.collective_ops()[collective_op].keys) {
+      UsageCount& used = all[key];
+      used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
+              used.times + isolated_[collective_op].times * groups};
+    }
+  }
+  return all;
+}
+
+const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(CollectiveOpId collective_op) {
+  std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
+  if (slot) return slot;
+  auto new_paths = std::make_shared<CriticalPaths::Paths>();
+  for (const network::Route& route : compiled_.collective_ops()[collective_op].connections->routes) {
+    auto& path = new_paths->emplace_back();
+    for (const std::uint32_t link : route) path.push_back(network::spec_of(compiled_.layout().graph(), link));
+  }
+  return slot = std::move(new_paths);
+}
+
+}  // namespace manyworlds::core::step

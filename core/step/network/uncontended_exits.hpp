@@ -1,0 +1,76 @@
+// The exits of collectives to which no other one does anything, each on a clock of its own: one that all members enter
+// at once has the isolated result of its operation, and any other one has its exits computed by critical paths.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/step/network/critical_paths.hpp"
+#include "core/step/network/isolated_collectives.hpp"
+
+namespace manyworlds::core::step {
+
+/// Calls `call` with the members of one instance at a time; `members` is ascending.
+template <class Call>
+void for_each_instance(const std::vector<Member>& members, Call call) {
+  for (auto first = members.begin(), next = first; first != members.end(); first = next) {
+    next = std::find_if(first, members.end(), [&](const Member& one) { return one.instance != first->instance; });
+    call(std::span<const Member>(&*first, static_cast<std::size_t>(next - first)));
+  }
+}
+
+class UncontendedExits {
+ public:
+  UncontendedExits(const CompiledStep& compiled, const IsolatedResults& results);
+
+  /// Enters members of one instance at `at` on its clock, which must not be before any exit taken from it.
+  void enter(Time at, std::span<const Member> members);
+  /// Looks up the results of isolated instances entered so far, all of which must be available, and returns the
+  /// instances whose exits have become known since the last call, in the order in which they did, perhaps repeatedly.
+  std::vector<InstanceId> take_scheduled();
+  /// Returns the next exit of an instance, or kNever if none is known.
+  Time next(InstanceId instance) const;
+  /// Appends the exits of an instance at `at`, which must be next() of it.
+  void take(InstanceId instance, Time at, std::vector<Member>& exits);
+  /// Whether the exits of all its members are known.
+  bool is_closed(InstanceId instance) const { return states_[instance].closed; }
+
+  std::vector<CollectiveOpId> missing() const;
+  UsageCounts isolated_usage() const;
+  const network::Counters& counters() const { return counters_; }
+  /// Returns whether instances have been entered by some of their members only, or have no result yet.
+  bool has_open() const { return open_ > 0 || !unresolved_.empty(); }
+
+  /// Returns the links on the path of each connection of an operation.
+  const std::shared_ptr<const CriticalPaths::Paths>& paths_of(CollectiveOpId collective_op);
+
+ private:
+  struct State {
+    bool has_lone_member = false;                   // exactly one member has entered, which cannot send anything yet
+    bool isolated = false;                          // all members have entered at once
+    bool closed = false;                            // all exits are known
+    std::uint32_t lone_member = 0;                  // the member that has entered
+    std::uint32_t exits_taken = 0;                  // exits taken from an isolated instance
+    Time origin = 0;                                // entry time of an isolated instance
+    std::unique_ptr<CriticalPaths> critical_paths;  // null unless some exits are still unknown
+    std::vector<std::pair<Time, std::uint32_t>> exits;  // known exits of any other: a heap, earliest first
+  };
+  void enter_member(Time at, const Member& member);
+
+  const CompiledStep& compiled_;
+  const IsolatedResults& results_;
+  IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
+  IdVector<CollectiveOpId, std::shared_ptr<const CriticalPaths::Paths>> paths_;
+  IdVector<InstanceId, State> states_;
+  std::vector<InstanceId> unresolved_;  // isolated instances whose result has not been looked up
+  std::vector<InstanceId> scheduled_;   // instances with new exits
+  std::vector<network::Exit> known_;    // scratch of enter_member()
+  std::size_t open_ = 0;                // number of instances with critical paths
+  network::Counters counters_;
+};
+
+}  // namespace manyworlds::core::step
