@@ -64,8 +64,10 @@ Section topology_section() {
 Section make_config_schema() {
   Section root = make_section("base", "one experiment", step_options().infos());
   root.options.push_back(text_option(
-      "fidelity", "packet: every packet on every link; analytic: a lower bound without contention, for screening",
-      {"packet", "analytic"}, "packet"));  // in the order of core::network::Fidelity
+      "fidelity",
+      "packet: every packet on every link; fluid: collectives share links max-min fairly, with an error that is "
+      "measured; analytic: a lower bound without contention, for screening",
+      core::network::fidelity_names(), "packet"));
   std::vector<OptionInfo> machines = cluster_options().infos();
   for (const OptionInfo& info : machine_power_options().infos()) machines.push_back(info);
   for (const OptionInfo& info : price_options().infos()) machines.push_back(info);
@@ -103,6 +105,7 @@ Section make_config_schema() {
       make_section("training", "a whole training run: its length, its failures and its checkpoints",
                    training_options().infos()),
       make_section("skip", "fast-forwarding: what need not be simulated packet by packet", skip_options().infos()),
+      make_section("fluid", "how the error of fidelity fluid is measured", fluid_options().infos()),
       make_section("limit", "limits of one experiment", limit_options().infos())};
   return root;
 }

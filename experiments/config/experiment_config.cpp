@@ -83,8 +83,9 @@ std::int64_t parts_per_million(double share) {
 
 core::network::Transport transport_of(const Settings& settings) {
   auto transport = from_settings(core::network::transport_options(), settings, "transport.");
-  transport.fidelity =
-      text_of(settings, "fidelity") == "analytic" ? core::network::Fidelity::analytic : core::network::Fidelity::packet;
+  const std::vector<std::string>& fidelities = core::network::fidelity_names();
+  transport.fidelity = static_cast<core::network::Fidelity>(
+      std::find(fidelities.begin(), fidelities.end(), text_of(settings, "fidelity")) - fidelities.begin());
   transport.kind = text_of(settings, "transport");
   transport.kind_options = values_under(settings, "transport.", core::network::transport_type(transport).kind_options);
   transport.rate_tolerance_ppm = parts_per_million(from_settings(skip_options(), settings, "skip.").rate_tolerance);
@@ -206,6 +207,17 @@ const core::OptionTable<core::step::Limit>& limit_options() {
   return table;
 }
 
+const core::OptionTable<core::step::FluidSampling>& fluid_options() {
+  static const core::OptionTable<core::step::FluidSampling> table{
+      option("samples", &core::step::FluidSampling::samples,
+             "collectives that share links, drawn to be simulated packet by packet as well", {0, 1'000'000}),
+      option("sample_link_hops", &core::step::FluidSampling::link_hops,
+             "packets times links of one sample, at most, with the collectives that share its links",
+             {1, 9'007'199'254'740'992}),
+  };
+  return table;
+}
+
 topologies::FabricSpec ExperimentConfig::fabric_spec() const {
   topologies::FabricSpec fabric_spec;
   fabric_spec.nodes = cluster.nodes;
@@ -242,6 +254,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.collectives = from_settings(core::collective::library_options(), settings, "collectives.");
   target.collectives.calibration = from_settings(core::collective::calibration_options(), settings, "cluster.gpu.");
   target.limit = from_settings(limit_options(), settings, "limit.");
+  target.fluid = from_settings(fluid_options(), settings, "fluid.");
   target.model = from_settings(core::workload::model_options(), settings, "model.");
   RoutingChoice routing = routing_of(settings, config.inputs.get(), target.model);
   target.model.routing = std::move(routing.routing);

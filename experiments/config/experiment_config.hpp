@@ -67,6 +67,7 @@ const core::OptionTable<core::step::Configuration>& placement_options();
 const core::OptionTable<core::step::Configuration>& step_options();
 const core::OptionTable<core::step::Limit>& limit_options();
 
+const core::OptionTable<core::step::FluidSampling>& fluid_options();
 struct SkipOptions {
   double rate_tolerance = 0;  // Transport::rate_tolerance_ppm as a share
 };

@@ -92,10 +92,19 @@ std::vector<Rule> transport_rules() {
            [](const ExperimentConfig& e) -> Violation {
              const auto& t = e.configuration.transport;
              if (t.rate_tolerance_ppm == 0) return std::nullopt;
-             if (t.fidelity != core::network::Fidelity::packet) return "fidelity is analytic";
+             if (t.fidelity != core::network::Fidelity::packet)
+               return fmt::format("fidelity is {}", name_of(t.fidelity));
              if (core::network::needs_per_packet(t)) return "this transport simulates every packet (per_packet)";
              if (e.configuration.composition == core::step::Composition::coupled) return "composition is coupled";
              return std::nullopt;
+           }),
+      rule("fluid_composed", "fidelity", "fidelity fluid needs composition composed: coupled is every packet of a step",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.configuration.transport.fidelity != core::network::Fidelity::fluid ||
+                 e.configuration.composition == core::step::Composition::composed)
+               return std::nullopt;
+             return "composition is coupled";
            }),
       rule("transport_options", "transport", "the options of a transport must fit each other",
            {"the transport's paper, named in docs/model/network.md"},

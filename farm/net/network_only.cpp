@@ -35,6 +35,9 @@ class NetworkSetup {
         per_packet_(core::network::needs_per_packet(configuration.transport)),
         plain_(plain || per_packet_),
         loads_(configuration.graph->links.size()) {
+    if (configuration.transport.fidelity == core::network::Fidelity::fluid)
+      throw core::InputError(
+          "fidelity: fluid is of the collectives of a step; take packet or analytic for a network alone");
     if (per_packet_ && configuration.transport.fidelity == core::network::Fidelity::analytic)
       throw core::InputError(
           "fidelity: analytic bounds transfers on one path each (routing destination_mod_k or ecmp_hash, acks "

@@ -49,7 +49,7 @@ std::string SweepRunner::run_step(const SweepTaskSpec& spec, std::span<const std
                    spec.inputs.size());
   const CompiledStep& compiled = compile(spec.settings);
   core::step::IsolatedResults local_results;
-  const bool cached = share_ && compiled.transport().fidelity == core::network::Fidelity::analytic;
+  const bool cached = share_ && compiled.transport().fidelity != core::network::Fidelity::packet;
   core::step::IsolatedResults& known = cached ? analytic_ : local_results;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     known[spec.inputs[i]] = std::make_shared<core::step::IsolatedResult>(decode_collective(inputs[i]).result);

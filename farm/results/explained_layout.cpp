@@ -207,10 +207,11 @@ std::string heading(const Explained& explained, const std::string& name) {
   const ResultRow row{explained.results.experiments, 0};
   std::string text = fmt::format("{}: {}{}\n", name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
-  const bool analytic = row.text("fidelity") == "analytic";
-  return text + fmt::format("fidelity          {}\n", analytic ? "analytic: step times are lower bounds, as nothing "
-                                                                 "waits for anything on a link"
-                                                               : "packet");
+  const std::string fidelity = row.text("fidelity");
+  return text + fmt::format("fidelity          {}{}\n", fidelity,
+                            fidelity == "analytic"
+                                ? ": step times are lower bounds, as nothing waits for anything on a link"
+                                : "");
 }
 
 bool is_too_large_for_memory(const Explained& explained) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
@@ -45,6 +46,7 @@ struct Row {
   RowCosts costs;
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
+  bool packets() const { return configuration.transport.fidelity == core::network::Fidelity::packet; }
   bool has_interval() const { return step != nullptr && !analytic(); }
   double gpus() const {
     const auto& s = configuration.strategy;
@@ -114,8 +116,10 @@ void add_status_columns(std::vector<Column>& to, const Rows& rows) {
                            "ran, out_of_memory, too_large (beyond its limit), failed, or pending: not computed yet",
                            rows, [](const Row& row) { return row.status; }));
   to.push_back(text_column("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
-  to.push_back(text_column("fidelity", "packet: every packet on every link; analytic: a lower bound without contention",
-                           rows, [](const Row& row) { return std::string(row.analytic() ? "analytic" : "packet"); }));
+  to.push_back(text_column("fidelity",
+                           "packet: every packet on every link; fluid: collectives share links max-min fairly; "
+                           "analytic: a lower bound without contention",
+                           rows, [](const Row& row) { return name_of(row.configuration.transport.fidelity); }));
   to.push_back(text_column(
       "composition", "composed: only contending collectives are simulated together; coupled: all in one event loop",
       rows, [](const Row& row) {
@@ -308,7 +312,7 @@ void add_network(std::vector<Column>& to, const Rows& rows) {
                            Part{"pauses", "pause frames sent", &StepResult::pauses}}) {
     std::vector<std::int64_t> values;
     for (const Row& row : rows)
-      values.push_back(row.step != nullptr && !row.analytic() ? row.step->*part.member : kNoCount);
+      values.push_back(row.step != nullptr && row.packets() ? row.step->*part.member : kNoCount);
     to.push_back({part.name, "", std::string(part.description) + "; -1 where it did not run packet by packet", values});
   }
   to.push_back(real_column("busiest_link_share", "",
@@ -318,6 +322,30 @@ void add_network(std::vector<Column>& to, const Rows& rows) {
   to.push_back(integer_column("dp", "", "data parallel size, which follows from the GPUs", rows,
                               [](const Row& row) { return row.configuration.strategy.dp; }));
   to.push_back(integer_column("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));
+}
+
+/// Adds the measured error of fluids, if any experiment was simulated as fluids.
+void add_fluid_error(std::vector<Column>& to, const Rows& rows) {
+  const auto is_fluid = [](const Row& row) {
+    return row.configuration.transport.fidelity == core::network::Fidelity::fluid;
+  };
+  if (std::none_of(rows.begin(), rows.end(), is_fluid)) return;
+  using core::step::FluidError;
+  to.push_back(count_column("fluid_contended", "", "collectives that were slower because they shared links", rows,
+                            [](const StepResult& step) { return step.fluid.contended; }));
+  to.push_back(count_column("fluid_sampled", "", "collectives of these that were simulated packet by packet as well",
+                            rows, [](const StepResult& step) { return step.fluid.sampled; }));
+  for (const auto& [name, description, member] :
+       {std::tuple("fluid_error_mean", "mean difference without sign", &FluidError::mean),
+        std::tuple("fluid_error_bias", "mean difference, above 0 if fluids take longer", &FluidError::bias),
+        std::tuple("fluid_error_max", "largest difference without sign", &FluidError::max)})
+    to.push_back(real_column(name, "",
+                             std::string(description) + " of the sampled collectives' durations from those of packets, "
+                                                        "as a share of these",
+                             rows, [is_fluid, member = member](const Row& row) {
+                               const bool is_known = is_fluid(row) && row.step->fluid.sampled > 0;
+                               return is_known ? row.step->fluid.*member : kNaN;
+                             }));
 }
 
 io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
@@ -337,7 +365,7 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
   for (const Adder& add : {Adder(add_status_columns), Adder(add_throughput_columns), Adder(costs),
                            Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
-                           Adder(add_measured_kernels), Adder(add_routing), Adder(add_network)})
+                           Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_fluid_error)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis and then is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));

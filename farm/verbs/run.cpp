@@ -157,7 +157,9 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
       text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
   text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + time_basis_text(row) + kernels_text(row);
   text += "network           ";
-  if (!analytic)
+  if (row.text("fidelity") == "fluid")
+    text += io::fluid_error_text(row.table, {0}) + ", ";
+  else if (!analytic)
     text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),
                         row.number("ecn_marks"), row.number("pauses"));
   text += fmt::format("busiest link {:.1f} %\n", 100 * row.number("busiest_link_share"));

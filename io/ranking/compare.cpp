@@ -169,7 +169,7 @@ ExperimentComparison compare_experiments(const Results& results, std::int64_t a,
   for (std::size_t row = 0; row < 2; ++row) {
     comparison.status[row] = experiments.text_at("status", row);
     comparison.reason[row] = experiments.text_at("reason", row);
-    comparison.analytic[row] = experiments.text_at("fidelity", row) == "analytic";
+    comparison.fidelity[row] = experiments.text_at("fidelity", row);
   }
   for (const char* name :
        {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_s_per_gpu", "mfu", "gpu_energy_per_token_j",

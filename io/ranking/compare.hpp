@@ -44,9 +44,10 @@ struct ExperimentComparison {
   };
 
   Pair<std::int64_t> ids{};
-  std::vector<Setting> differing, common;          // in the order of the sweep
-  Pair<std::string> status, reason;                // reason: why it did not run, otherwise empty
-  Pair<bool> analytic{};                           // the step time is a lower bound, and no packet was simulated
+  std::vector<Setting> differing, common;  // in the order of the sweep
+  Pair<std::string> status, reason;        // reason: why it did not run, otherwise empty
+  Pair<std::string> fidelity;
+  bool is_bound(std::size_t which) const { return fidelity[which] == "analytic"; }  // the step time is a lower bound
   std::vector<Metric> metrics;                     // step time and its interval, tokens/s/GPU, MFU, cost
   Distinction distinction = Distinction::unknown;  // of the step times, seen from the faster experiment
   int faster = 0;                                  // 0 or 1; 0 if both are equally fast

@@ -190,10 +190,10 @@ std::string render_text(const ExperimentComparison& comparison) {
   for (std::size_t side = 0; side < 2; ++side)
     if (!comparison.reason[side].empty())
       text += fmt::format("  {}: {}\n", side == 0 ? "A" : "B", core::line_text(comparison.reason[side]));
-  if (comparison.time && (comparison.analytic[0] || comparison.analytic[1]))
+  if (comparison.time && (comparison.is_bound(0) || comparison.is_bound(1)))
     text += fmt::format("{} of analytic fidelity: a lower bound of the step time\n",
-                        comparison.analytic[0] && comparison.analytic[1] ? "A and B are"
-                        : comparison.analytic[0]                         ? "A is"
+                        comparison.is_bound(0) && comparison.is_bound(1) ? "A and B are"
+                        : comparison.is_bound(0)                         ? "A is"
                                                                          : "B is");
   text += distinction_text(comparison);
   if (comparison.time) text += "\n" + parts_text("where the time went, s", *comparison.time, 1e12, 6);
@@ -207,7 +207,7 @@ std::string render_json(const ExperimentComparison& comparison) {
     return nlohmann::ordered_json{{"id", comparison.ids[which]},
                                   {"status", comparison.status[which]},
                                   {"reason", comparison.reason[which]},
-                                  {"fidelity", comparison.analytic[which] ? "analytic" : "packet"},
+                                  {"fidelity", comparison.fidelity[which]},
                                   {"largest_loss", comparison.largest_loss[which]},
                                   {"largest_loss_share", comparison.largest_loss_share[which]}};
   };

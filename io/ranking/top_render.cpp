@@ -110,6 +110,9 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (!ranking.common_settings.empty()) text = fmt::format("all: {}\n{}", ranking.common_settings, text);
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
+  std::vector<std::size_t> rows;
+  for (const Ranking::Row& row : ranking.rows) rows.push_back(row.row);
+  if (const std::string fluids = fluid_error_text(results.experiments, rows); !fluids.empty()) text += "\n" + fluids;
   return text + "\n" + tight_rows(results, ranking) + peaks_of(results, ranking) + basis_of(results, ranking) +
          guesses_in(results, ranking) + assumed_text(assumed_defaults(results));
 }

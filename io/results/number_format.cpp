@@ -39,6 +39,33 @@ std::string mfu_peak_text(const Table& experiments, std::size_t row) {
   return fmt::format("the {} peak of {:.5g} TFLOP/s", precision->text_at(row), peak->number_at(row));
 }
 
+std::string fluid_error_text(const Table& experiments, const std::vector<std::size_t>& rows) {
+  const auto number = [&](const char* name, std::size_t row) {
+    const Column* column = experiments.find(name);
+    return column != nullptr ? column->number_at(row) : std::nan("");
+  };
+  double steps = 0, contended = 0, sampled = 0, mean = 0, bias = 0, max = 0;
+  for (const std::size_t row : rows) {
+    if (!(number("fluid_contended", row) >= 0) || experiments.text_at("fidelity", row) != "fluid") continue;
+    ++steps;
+    contended += number("fluid_contended", row);
+    const double samples = number("fluid_sampled", row);
+    if (samples == 0) continue;
+    sampled += samples;
+    mean += samples * number("fluid_error_mean", row), bias += samples * number("fluid_error_bias", row);
+    max = std::max(max, number("fluid_error_max", row));
+  }
+  if (steps == 0) return "";
+  if (contended == 0) return "as fluids: no collectives shared links";
+  const std::string text =
+      fmt::format("as fluids: {} collectives were slower for sharing links", group_digits(contended));
+  if (sampled == 0) return text + "; none was simulated in packets as well, so the error is unknown";
+  return text +
+         fmt::format(
+             "; {} of a sample took {:.1f} % more or less than in packets, {:+.1f} % on average, {:.1f} % at most",
+             group_digits(sampled), 100 * mean / sampled, 100 * bias / sampled, 100 * max);
+}
+
 bool is_share(std::string_view column) {
   return column == "mfu" || column.starts_with("goodput") || column.ends_with("_share") ||
          column.starts_with("time_by_") || column == "time_measured" || column == "time_interpolated" ||

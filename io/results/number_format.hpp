@@ -30,6 +30,10 @@ std::string format_interval(const Table& experiments, std::size_t row);
 /// Returns what guessed figures are worth in the step times of these rows at most: "-4.2 % to +11.3 %".
 std::string format_guesses(const Table& experiments, const std::vector<std::size_t>& rows);
 
+/// Returns how far the contended collectives of these rows are from packets, over those that were simulated both ways,
+/// if any row is of fluid fidelity; otherwise "".
+std::string fluid_error_text(const Table& experiments, const std::vector<std::size_t>& rows);
+
 /// Returns 1234567 as "1,234,567".
 std::string group_digits(double value);
 

@@ -87,17 +87,17 @@ class TraceWriter {
   void begin(const TraceOptions& options) {
     links_ = core::step::busiest_links(compiled_, recording_, options.links);
     const auto names = core::network::link_names(compiled_.layout().graph());
-    nlohmann::ordered_json metadata{
-        {"what", "one training step, simulated by manyworlds"},
-        {"experiment", options.name},
-        {"version", core::version()},
-        {"build", core::sharing::build_fingerprint()},
-        {"timestamps", "microseconds; their six decimals are exact"},
-        {"step_time_ps", recording_.end},
-        {"ranks", compiled_.layout().ranks()},
-        {"fidelity",
-         compiled_.transport().fidelity == core::network::Fidelity::analytic ? "analytic: a lower bound" : "packet"},
-        {"links", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json metadata{{"what", "one training step, simulated by manyworlds"},
+                                    {"experiment", options.name},
+                                    {"version", core::version()},
+                                    {"build", core::sharing::build_fingerprint()},
+                                    {"timestamps", "microseconds; their six decimals are exact"},
+                                    {"step_time_ps", recording_.end},
+                                    {"ranks", compiled_.layout().ranks()},
+                                    {"fidelity", compiled_.transport().fidelity == core::network::Fidelity::analytic
+                                                     ? "analytic: a lower bound"
+                                                     : name_of(compiled_.transport().fidelity)},
+                                    {"links", nlohmann::ordered_json::array()}};
     for (const core::step::LinkUtilization& timeline : links_) {
       link_names_.push_back(names[timeline.link]);
       metadata["links"].push_back({{"link", names[timeline.link]},

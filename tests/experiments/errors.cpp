@@ -71,7 +71,7 @@ TEST_CASE("faults in the document name line, key and what would be right") {
       {"dcqcn", "dcqnc", 5, {"unknown transport 'dcqnc'", "did you mean 'dcqcn'"}},
       {"dcqcn", "{dcqcn: {payload_bytes: 4KiB, header_bytes: 2MiB}}", 5, {"'transport.dcqcn.header_bytes'", "1024"}},
       {"dcqcn", "{dcqcn: {window_bytes: 1MiB}}", 5, {"unknown key 'transport.dcqcn.window_bytes'"}},
-      {"base:\n", "base:\n  fidelity: fluid\n", 2, {"'fidelity' must be one of packet, analytic, not 'fluid'"}},
+      {"base:\n", "base:\n  fidelity: flow\n", 2, {"'fidelity' must be one of packet, analytic, fluid, not 'flow'"}},
       {"base:\n", "base:\n  composition: both\n", 2, {"composed, coupled"}},
       {"base:\n", "base:\n  limit: {events: 0}\n", 2, {"'limit.events'"}},
       {"base:\n", "base:\n  tick_ns: -1\n", 2, {"'tick_ns' must be an integer (ns) from 0 to 1000000"}},

@@ -148,6 +148,7 @@ const std::vector<Breach> kBreaches{
       "strategy.pp=1", "strategy.stack={overlap_shared_expert: true, overlap_experts: true}"}},
     {"delayed_weights_fit", {"strategy.stack={delay_expert_weights: true}"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
+    {"fluid_composed", {"fidelity=fluid", "composition=coupled"}},
     {"step_transport", {"transport.routing=spray"}},
     {"step_transport", {"transport=eqds"}},
     {"transport_options", {"transport={eqds: {eqds_paths: 3}}"}},

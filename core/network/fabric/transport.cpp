@@ -3,6 +3,11 @@
 
 namespace manyworlds::core::network {
 
+const std::vector<std::string>& fidelity_names() {
+  static const std::vector<std::string> names{"packet", "analytic", "fluid"};
+  return names;
+}
+
 const OptionTable<Transport>& transport_options() {
   static const OptionTable<Transport> table{
       choice("routing", &Transport::routing, {"destination_mod_k", "ecmp_hash", "spray", "adaptive", "flowlet"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/options.hpp"
 #include "core/base/units.hpp"
@@ -11,8 +12,14 @@
 namespace manyworlds::core::network {
 
 /// packet: simulates every packet on every link. analytic: the alpha-beta model on the same routes, a lower bound
-/// (analytic_flows.cpp).
-enum class Fidelity : std::uint8_t { packet, analytic };
+/// (analytic_flows.cpp). fluid: collectives of a step share links max-min fairly (core/step/fluid/fluid_network.cpp).
+enum class Fidelity : std::uint8_t { packet, analytic, fluid };
+/// Returns the names of fidelities, in the order of Fidelity.
+const std::vector<std::string>& fidelity_names();
+inline const std::string& name_of(Fidelity fidelity) {
+  return fidelity_names()[static_cast<std::size_t>(fidelity)];
+}
+
 /// The first two policies pin a transfer to one path. The others choose a path for every packet (spray: at random;
 /// adaptive: at every switch the port with the shortest queue) or for every burst (flowlet).
 enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash, spray, adaptive, flowlet };

@@ -10,10 +10,7 @@ namespace manyworlds::core::step {
 
 using workload::Role;
 
-namespace {
-
-/// Returns the load of a DAG on each of its pairs.
-std::vector<PairLoad> loads_of(const collective::Dag& dag, const network::Transport& transport) {
+std::vector<PairLoad> pair_loads_of(const collective::Dag& dag, const network::Transport& transport) {
   std::vector<PairLoad> loads(dag.pairs.size());
   for (const collective::Transfer& transfer : dag.transfers) {
     const std::int64_t count = network::packets_of(transport, transfer.bytes);
@@ -22,6 +19,8 @@ std::vector<PairLoad> loads_of(const collective::Dag& dag, const network::Transp
   }
   return loads;
 }
+
+namespace {
 
 /// Returns the quotient of a ring's DAG with the bytes of `shape`, which its canonical DAG leaves open.
 collective::Dag with_bytes(const collective::QuotientDag& quotient, const collective::Dag& full_dag,
@@ -43,7 +42,7 @@ LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& 
     : transport_(transport), graph_(graph), on_link_(graph.links.size(), 0) {}
 
 InstanceLoad LinkLoads::of(const CollectiveOp& collective_op) {
-  return of(loads_of(*collective_op.dag, transport_), *collective_op.connections);
+  return of(pair_loads_of(*collective_op.dag, transport_), *collective_op.connections);
 }
 
 InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections& connections,
@@ -182,7 +181,7 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
   collective_op.key = collective_key(shape, full_connections->route_signature, transport_key_);
   collective_op.transfers = static_cast<std::int64_t>(full_dag->transfers.size()) * collective_op.groups;
 
-  const std::vector<PairLoad> loads = loads_of(*collective_op.dag, configuration_.transport);
+  const std::vector<PairLoad> loads = pair_loads_of(*collective_op.dag, configuration_.transport);
   std::map<std::uint32_t, std::pair<const Connections*, std::int64_t>> groups_by_signature;
   for (const GroupId group : equivalent_groups) {
     const Connections& connections = *layout_->connections_of(group, pairs);

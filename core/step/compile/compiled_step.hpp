@@ -44,6 +44,9 @@ struct InstanceLoad {
 struct PairLoad {
   std::int64_t packets = 0, bytes = 0;  // bytes include headers
 };
+/// Returns the load of a DAG on each of its pairs.
+std::vector<PairLoad> pair_loads_of(const collective::Dag& dag, const network::Transport& transport);
+
 /// Computes link loads, with buffers that are reused between operations. `transport` and `graph` must outlive this.
 class LinkLoads {
  public:

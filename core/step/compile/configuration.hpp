@@ -25,6 +25,12 @@ struct Limit {
   std::int64_t events = 1'000'000'000'000;
 };
 
+/// How much is simulated packet by packet to measure the error of fluid fidelity (core/step/fluid/fluid_error.hpp).
+struct FluidSampling {
+  std::int64_t samples = 4;
+  std::int64_t link_hops = 2'000'000;  // packets times links of one sample, at most
+};
+
 struct Configuration {
   workload::Model model;
   workload::Strategy strategy;
@@ -40,6 +46,7 @@ struct Configuration {
   Composition composition = Composition::composed;
   std::int64_t tick_ns = 0;  // tick of the streams' clock; 0: one picosecond
   Limit limit;
+  FluidSampling fluid;
   bool is_mixed() const { return !kind_of_gpu.empty(); }
   /// Returns the GPU that ranks of a class run on.
   const compute::Gpu& gpu_of(const workload::RankClass& rank_class) const {

@@ -399,7 +399,7 @@ const sharing::Key& RankLayout::full_route_signature(const std::vector<std::vect
 
 void write_transport(sharing::KeyWriter& writer, const network::Transport& transport) {
   writer.integer(static_cast<std::int64_t>(transport.fidelity));
-  if (transport.fidelity == network::Fidelity::analytic) {  // no other option has an effect then
+  if (transport.fidelity != network::Fidelity::packet) {  // no other option has an effect then
     writer.integer(transport.payload_bytes).integer(transport.header_bytes);
     return;
   }

@@ -98,6 +98,14 @@ void write_configuration(sharing::KeyWriter& writer, const Configuration& config
   write_machines(writer, configuration);
 }
 
+/// Writes what the error of fluids is measured with.
+void write_fluid_sampling(sharing::KeyWriter& writer, const Configuration& configuration) {
+  network::Transport packets = configuration.transport;
+  packets.fidelity = network::Fidelity::packet;
+  write_transport(writer, packets);
+  writer.integer(configuration.fluid.samples).integer(configuration.fluid.link_hops);
+}
+
 sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {
   sharing::KeyWriter writer("step");
   write_configuration(writer, configuration);
@@ -105,6 +113,7 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
   if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
   write_transport(writer, configuration.transport);
+  if (configuration.transport.fidelity == network::Fidelity::fluid) write_fluid_sampling(writer, configuration);
   std::vector<std::vector<std::uint32_t>> pairs_of_kind;
   for (const auto& operations : by_kind) {
     std::vector<std::uint32_t>& pairs = pairs_of_kind.emplace_back();

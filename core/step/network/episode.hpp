@@ -81,6 +81,8 @@ class EpisodeCache {
   /// Returns the episode with this log. `before` is the episode of the log without its last entry, or null if there is
   /// none.
   std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, const Log& log);
+  /// Returns the cache of the components of all episodes.
+  network::ComponentCache& components() { return cache_; }
 
  private:
   network::ComponentCache& cache_;

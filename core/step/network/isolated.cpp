@@ -30,7 +30,7 @@ IsolatedResult analytic_isolated(const collective::Dag& dag, const Connections& 
 
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::ComponentCache& cache) {
-  if (cache.transport().fidelity == network::Fidelity::analytic)
+  if (cache.transport().fidelity != network::Fidelity::packet)
     return analytic_isolated(dag, connections, graph, cache.transport());
   network::Traffic traffic(network::make_flows(cache));
   std::map<std::uint32_t, std::uint32_t> local_number;

@@ -11,6 +11,7 @@
 #include "core/compute/measured.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/fluid/fluid_error.hpp"
 #include "core/workload/program/step_parts.hpp"
 
 namespace manyworlds::core::step {
@@ -44,6 +45,7 @@ struct StepResult {
   double busiest_link_share = 0;  // serialisation time on the busiest network link / step time
   std::vector<SubsimulationUse> kernels, collectives, episodes;  // sorted by key
   KernelShares kernel_shares;
+  FluidError fluid;  // zeros unless `fidelity: fluid`
   // The cost of computing the result; never part of it.
   network::LinkHops computed;
   double cpu_s = 0;

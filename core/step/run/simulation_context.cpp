@@ -100,15 +100,21 @@ IsolatedResult SimulationContext::isolated(const Configuration& configuration, c
 StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,
                                   std::atomic<Time>* reached) {
   if (!share_) transport_caches_.clear();
-  TransportCache& caches = transport_cache(compiled.transport());
+  network::Transport transport = compiled.transport();
+  if (transport.fidelity == network::Fidelity::fluid)
+    transport.fidelity = network::Fidelity::packet;  // for its measurements
+  TransportCache& caches = transport_cache(transport);
   const network::LinkHops before = link_hops_;
   network::LinkHops hops_counted = caches.cache.link_hops();
   Step step(compiled, caches.episodes, results, recording, reached);
   while (true) {
     auto outcome = step.advance();
+    auto* const done = std::get_if<StepResult>(&outcome);
+    const Configuration& configuration = compiled.configuration();
+    if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid)
+      done->fluid = measure_fluid_error(compiled, step.contended(), caches.cache);
     link_hops_ += caches.cache.link_hops() - hops_counted;
-    if (auto* done = std::get_if<StepResult>(&outcome)) {
-      const Configuration& configuration = compiled.configuration();
+    if (done != nullptr) {
       const bool packets = configuration.transport.fidelity == network::Fidelity::packet;
       if (packets && configuration.composition == Composition::coupled) link_hops_.simulated += done->link_hops;
       done->computed = link_hops_ - before;

@@ -55,6 +55,19 @@ Breakdown mean_of(const Accounts& accounts) {
   return mean;
 }
 
+std::unique_ptr<KeyedNetwork> make_keyed(const CompiledStep& compiled, EpisodeCache& episodes,
+                                         const IsolatedResults& results) {
+  switch (compiled.transport().fidelity) {
+    case network::Fidelity::analytic:
+      return make_analytic(compiled, results);
+    case network::Fidelity::fluid:
+      return make_fluid(compiled, results, episodes.components());
+    case network::Fidelity::packet:
+      break;
+  }
+  return make_composed(compiled, episodes, results);
+}
+
 }  // namespace
 
 Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedResults& results, Recording* recording,
@@ -79,8 +92,7 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedR
   if (compiled.configuration().composition == Composition::coupled) {
     network_ = make_coupled(compiled);
   } else {
-    const bool analytic = compiled.transport().fidelity == network::Fidelity::analytic;
-    auto composed = analytic ? make_analytic(compiled, results) : make_composed(compiled, episodes, results);
+    auto composed = make_keyed(compiled, episodes, results);
     keyed_network_ = composed.get();
     network_ = std::move(composed);
   }
@@ -118,6 +130,11 @@ std::variant<StepResult, MissingResults> Step::advance() {
     enter(at);
   }
   return finish();
+}
+
+std::vector<ContendedCollective> Step::contended() const {
+  const auto* fluid = dynamic_cast<const FluidNetwork*>(network_.get());
+  return fluid != nullptr ? fluid->contended() : std::vector<ContendedCollective>();
 }
 
 /// Passes the collectives that the timeline entered at `at` to the network.

@@ -11,6 +11,7 @@
 
 #include "core/network/flows/component_cache.hpp"
 #include "core/step/compile/compiled_step.hpp"
+#include "core/step/fluid/fluid_network.hpp"
 #include "core/step/network/network_model.hpp"
 #include "core/step/network/ticked_completions.hpp"
 #include "core/step/run/recording.hpp"
@@ -41,6 +42,9 @@ class Step {
   /// Throws core::InputError on a PFC deadlock, naming its ports, and core::InternalError on a deadlock of operations,
   /// naming two of them.
   std::variant<StepResult, MissingResults> advance();
+
+  /// Returns the collectives that shared links so far, under fluid fidelity; none under others.
+  std::vector<ContendedCollective> contended() const;
 
  private:
   void enter(Time at);

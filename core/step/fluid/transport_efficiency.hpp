@@ -1,0 +1,42 @@
+// How much of a contended link a transport uses. Transfers that begin together on a link of a switch need some time to
+// find their shares of it, by marks, delays or pauses, and short ones are over before they have. What that costs is
+// measured: as many equal transfers as share the link are simulated packet by packet, over the hops of a connection.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/network/fabric/router.hpp"
+#include "core/network/flows/component_cache.hpp"
+
+namespace manyworlds::core::step {
+
+class TransportEfficiency {
+ public:
+  /// `packets` must outlive this; it has the transport to be measured.
+  explicit TransportEfficiency(network::ComponentCache& packets) : packets_(packets) {}
+
+  /// A transfer over a path, one hop of which others share.
+  struct Shared {
+    std::vector<network::LinkSpec> path;
+    std::size_t hop = 0;
+    std::int64_t bytes = 0;
+    bool operator==(const Shared&) const = default;
+  };
+  /// Returns the mean rate of `transfers` such transfers that begin together, over a fair share of the link's rate, in
+  /// millionths: at most 1'000'000.
+  std::int64_t ppm(const Shared& shared, std::int64_t transfers);
+
+ private:
+  std::int64_t measure(const Shared& shared, std::int64_t transfers);
+
+  network::ComponentCache& packets_;
+  struct Known {
+    Shared shared;
+    std::map<std::int64_t, std::int64_t> by_transfers;
+  };
+  std::vector<Known> known_;  // few: by the paths and sizes of a step
+};
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,85 @@
+"""How far fluid and analytic steps are from packets, and what each costs, on drawn steps whose paths are hashed.
+
+    tests/bench/fluids.py build/release/manyworlds --nodes 32 64 --draws 15
+
+Draws models, layouts, oversubscription and transports on fat trees with `ecmp_hash`, runs each at every fidelity with one
+process, and prints a Markdown table. A draw whose packets do not end within --limit seconds is counted and left out.
+"""
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import subprocess
+import tempfile
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("program")
+parser.add_argument("--nodes", type=int, nargs="+", default=[32, 64])
+parser.add_argument("--draws", type=int, default=15)
+parser.add_argument("--seed", type=int, default=1)
+parser.add_argument("--limit", type=int, default=300)
+given = parser.parse_args()
+draw = random.Random(given.seed)
+
+MODELS = {"llama3-8b": [(1, 1), (2, 1), (2, 2), (4, 2)], "gpt3-13b": [(2, 2), (4, 2), (4, 4)],
+          "llama3-70b": [(4, 4), (8, 4), (8, 2)], "gpt3-175b": [(8, 8), (8, 16), (4, 16)]}
+
+
+def document(nodes):
+    model = draw.choice(list(MODELS))
+    tp, pp = draw.choice(MODELS[model])
+    micro_batches = draw.choice([2, 4]) * pp
+    return {"name": "drawn", "base": {
+        "model": model,
+        "cluster": {"gpu": "h200_sxm", "nodes": nodes, "gpus_per_node": 8, "nic_gbps": draw.choice([200, 400])},
+        "topology": {"fat_tree": {"leaf_hosts": draw.choice([16, 32]), "oversubscription": draw.choice([1, 2, 4])}},
+        "transport": {draw.choice(["dcqcn", "hpcc", "swift", "static_window"]): {"routing": "ecmp_hash"}},
+        "strategy": {"tp": tp, "pp": pp, "micro_batch": 1, "global_batch": nodes * 8 // (tp * pp) * micro_batches,
+                     "recompute": "full"}}}
+
+
+def run(path, fidelity):
+    """The step time, and CPU seconds; None if it does not end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    try:
+        done = subprocess.run([given.program, "run", path, "--json", "--set", f"fidelity={fidelity}"], capture_output=True,
+                              text=True, timeout=given.limit)
+    except subprocess.TimeoutExpired:
+        return None
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["step_time_s"], resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def label(base):
+    (transport, _), = base["transport"].items()
+    return (f"{base['model']} tp {base['strategy']['tp']} pp {base['strategy']['pp']}, {base['cluster']['nic_gbps']}G, "
+            f"{base['topology']['fat_tree']['oversubscription']}:1, {transport}")
+
+
+print("| GPUs | step | packets | fluid | analytic | CPU s: packets | fluid |\n|---|---|---|---|---|---|---|", flush=True)
+errors = {"fluid": [], "analytic": []}
+unfinished = 0
+with tempfile.TemporaryDirectory() as directory:
+    for nodes in given.nodes:
+        for _ in range(given.draws):
+            step = document(nodes)
+            path = f"{directory}/drawn.yaml"
+            with open(path, "w") as file:
+                json.dump(step, file)
+            packets = run(path, "packet")
+            if packets is None:
+                unfinished += 1
+                continue
+            others = {fidelity: run(path, fidelity) for fidelity in errors}
+            shown = []
+            for fidelity, (time, _) in others.items():
+                errors[fidelity].append(time / packets[0] - 1)
+                shown.append(f"{100 * errors[fidelity][-1]:+.2f} %")
+            print(f"| {8 * nodes} | {label(step['base'])} | {packets[0]:.3f} s | {' | '.join(shown)} | {packets[1]:.1f} | "
+                  f"{others['fluid'][1]:.2f} |", flush=True)
+for fidelity, found in errors.items():
+    print(f"{fidelity}: mean {100 * statistics.mean(map(abs, found)):.2f} %, largest {100 * max(map(abs, found)):.2f} %, "
+          f"bias {100 * statistics.mean(found):+.2f} %, {len(found)} steps")
+print(f"{unfinished} did not end in {given.limit} s")
