@@ -120,8 +120,12 @@ core::step::Links links_of(const ExperimentConfig& config) {
                                                    : 1;
   const double nic = static_cast<double>(fabric_spec.nic_bits_per_second) * share * nic_share(config);
   const double scale_up = static_cast<double>(fabric_spec.scale_up_bits_per_second) * link_share(config);
-  return {{core::round_half_up(scale_up), 2 * fabric_spec.scale_up_latency_ps},
-          {core::round_half_up(nic), 4 * fabric_spec.nic_latency_ps}};
+  // On a full mesh each other GPU of the node has an equal part of the rate, and is one link away.
+  const bool mesh = fabric_spec.scale_up == core::compute::ScaleUp::full_mesh && fabric_spec.gpus_per_node > 2;
+  const double peers = mesh ? static_cast<double>(fabric_spec.gpus_per_node - 1) : 1;
+  return {{core::round_half_up(scale_up / peers), (mesh ? 1 : 2) * fabric_spec.scale_up_latency_ps},
+          {core::round_half_up(nic), 4 * fabric_spec.nic_latency_ps},
+          mesh};
 }
 
 double closed_form_s(const ExperimentConfig& config) {

@@ -31,19 +31,31 @@ std::string same_chip_as(const Catalog& catalog, const std::string& gpu) {
   return known != catalog.entries("gpus").end() && known->second.same_chip ? known->second.constants_of : std::string();
 }
 
+/// Returns how the GPUs of an entry's node are joined (`scale_up`); by switches where it does not say.
+std::string shape_of(const CatalogEntry& gpu) {
+  const auto found = gpu.values.find("scale_up");
+  return found == gpu.values.end() ? "nvswitch" : std::get<std::string>(found->second.value);
+}
+
 struct Lender {
   std::string gpu;  // on which the constants were measured
   const CatalogEntry* library = nullptr;
-  double speed_ratio = 1;  // link rate of the borrower over the lender's
-  bool borrowed = true;    // false: they were measured on this GPU
+  double speed_ratio = 1;   // link rate of the borrower over the lender's
+  bool borrowed = true;     // false: they were measured on this GPU
+  bool same_shape = false;  // the GPUs of a node are joined in the same way
+
+  double distance() const { return std::max(speed_ratio, 1 / speed_ratio); }
+  bool is_nearer_than(const Lender& other) const {
+    return same_shape != other.same_shape ? same_shape : distance() < other.distance();
+  }
 };
 
 /// Returns the library's constants for a GPU: those measured on it, with this version if possible; otherwise on the
-/// same chip; otherwise on the GPU whose scale-up rate is nearest, the first by name if several are.
+/// same chip; otherwise on the GPU whose scale-up rate is nearest, the first by name if several are. GPUs that are
+/// joined in the same way, by switches or by a mesh, come before all others.
 std::optional<Lender> find_lender(const Catalog& catalog, const std::string& version, const std::string& gpu,
-                                  double speed) {
+                                  double speed, const std::string& shape) {
   const std::string same_chip = same_chip_as(catalog, gpu);
-  const auto distance = [](const Lender& lender) { return std::max(lender.speed_ratio, 1 / lender.speed_ratio); };
   std::optional<Lender> own, chip, nearest, own_of_another_version;
   for (const auto& [name, library] : catalog.entries("libraries")) {
     if (value_of(library, kCalibrationMark) <= 0) continue;
@@ -52,11 +64,13 @@ std::optional<Lender> find_lender(const Catalog& catalog, const std::string& ver
       continue;
     }
     for (const std::string& owner : library.gpus) {
-      const double lender_speed = value_of(catalog.entries("gpus").at(owner), "scale_up_gb_per_s");
-      const Lender lender{owner, &library, speed > 0 && lender_speed > 0 ? speed / lender_speed : 1};
+      const CatalogEntry& entry = catalog.entries("gpus").at(owner);
+      const double lender_speed = value_of(entry, "scale_up_gb_per_s");
+      const double ratio = speed > 0 && lender_speed > 0 ? speed / lender_speed : 1;
+      const Lender lender{owner, &library, ratio, true, shape_of(entry) == shape};
       if (owner == gpu) own = Lender{owner, &library, 1, false};
       if (owner == same_chip) chip = lender;
-      if (!nearest || distance(lender) < distance(*nearest)) nearest = lender;
+      if (!nearest || lender.is_nearer_than(*nearest)) nearest = lender;
     }
   }
   for (const auto& found : {own, chip, own_of_another_version})
@@ -143,7 +157,8 @@ std::string borrow_calibration(Settings& settings, const Catalog& catalog) {
   const std::string version =
       settings.count(kVersion) > 0 ? settings.text(kVersion) : core::collective::version_names().back();
   const auto lender =
-      find_lender(catalog, version, settings.text(std::string(kGpu) + "name"), value_of(settings, "scale_up_gb_per_s"));
+      find_lender(catalog, version, settings.text(std::string(kGpu) + "name"), value_of(settings, "scale_up_gb_per_s"),
+                  settings.text(std::string(kGpu) + "scale_up"));
   if (!lender) return value_of(settings, kCalibrationMark) > 0 ? std::string() : std::string(kGpu) + kCalibrationMark;
   if (fill_in(settings, *lender) && lender->borrowed) settings.set(std::string(kGpu) + "library_from", lender->gpu);
   if (settings.text(kDispatcher) == "deepep")

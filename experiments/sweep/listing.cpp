@@ -104,7 +104,9 @@ std::vector<ListEntry> algorithms() {
     for (const core::collective::Kind kind : info.kinds) kinds.emplace_back(core::collective::name_of(kind));
     rows.push_back({info.name, info.help, {{"of", fmt::format("{}", fmt::join(kinds, ", "))}}});
     if (info.multi_channel)
-      rows.back().details.emplace_back("channels", "side by side; by default as many as a node has NICs among members");
+      rows.back().details.emplace_back(
+          "channels",
+          "side by side; by default as many as a node has NICs among members, or as share every link of a full mesh");
   }
   return rows;
 }

@@ -94,12 +94,25 @@ TEST_CASE(
 }
 
 TEST_CASE("what has no switches does not borrow reduction in them, and what a user gives stays") {
-  const Experiment mi300 = on("mi300x");
-  CHECK(said(mi300).rfind("as ", 0) == 0);
-  CHECK(real(mi300, "library_in_switch_copy_gb_per_s") == 0);
+  const Experiment pcie = on("h100_pcie");
+  CHECK(said(pcie).rfind("as ", 0) == 0);
+  CHECK(real(pcie, "library_in_switch_copy_gb_per_s") == 0);
   const Experiment given = on("{like: v100_32, library_nic_share: 0.9, library_architecture: hopper}");
   CHECK(real(given, "library_nic_share") == 0.9);
   CHECK(text(given, "cluster.gpu.library_architecture") == "hopper");
+}
+
+TEST_CASE("a mesh borrows the figures of a mesh, though a GPU with switches has a nearer rate") {
+  CHECK(said(on("mi300x")) == "yes");
+  for (const char* gpu : {"mi325x", "mi355x", "ascend_910b"}) {
+    INFO(gpu);
+    CHECK(said(on(gpu)).rfind("as mi300x", 0) == 0);
+    CHECK(text(on(gpu), "cluster.gpu.library_architecture") == "cdna");
+  }
+  CHECK(real(on("mi355x"), "library_copy_gb_per_s") ==
+        Approx(real(on("mi300x"), "library_copy_gb_per_s") * 537.6 / 448));
+  CHECK(real(on("mi355x"), "library_link_share") < real(on("mi300x"), "library_link_share"));  // its own
+  CHECK(said(on("a100_40")).find("mi300x") == std::string::npos);
 }
 
 TEST_CASE("every share of a library is above 0 and at most 1, and every other figure is positive") {

@@ -95,6 +95,19 @@ TEST_CASE("a step's inputs are the collectives of its experiment, each planned o
   }
 }
 
+TEST_CASE("a task says all of the shape that it is to simulate") {
+  using namespace core::collective;
+  SweepTaskSpec spec;
+  spec.shape.kind = Kind::all_to_all, spec.shape.algorithm = Algorithm::hybrid_ep;
+  spec.shape.members = 16, spec.shape.per_node = 8, spec.shape.bytes = 1'000'000;
+  spec.shape.channels = 3, spec.shape.chunk_bytes = 7, spec.shape.protocol = Protocol::calibrated_simple;
+  spec.shape.calibrated = {1, 2, 3, 4, 5, 6, 7};
+  spec.shape.node_bytes = 11;
+  spec.shape.rail_switches = spec.shape.at_once = spec.shape.node_mesh = true;
+  spec.shape.split = rooted_split(2, 16, 1'000'000);
+  CHECK(decode_task_spec(encode(spec)).shape == spec.shape);
+}
+
 TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {
   const auto base = small_sweep("");
   const auto configuration = base.experiments[0].config().configuration;

@@ -61,7 +61,11 @@ struct AlgorithmInfo {
   /// null: never.
   bool (*ignores_nodes)(const Shape& shape) = nullptr;
 
-  /// Changes the shape so that every NIC of a node is used (`channels: 0`). null: it stays as it is.
+  /// Returns whether its DAG is another one on a full mesh (Shape::node_mesh). null: never.
+  bool (*uses_mesh)(const Shape& shape) = nullptr;
+
+  /// Changes the shape so that every NIC of a node, or every link of a full mesh, is used (`channels: 0`). null: it
+  /// stays as it is.
   void (*use_every_nic)(Shape& shape) = nullptr;
   /// Sets channels and chunks as a calibrated library does, where they are not set yet. null: they stay as they are.
   void (*calibrate)(Shape& shape) = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
+#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
@@ -27,12 +28,17 @@ void add(DagBuilder& dag, const Shape& shape) {
 }
 
 CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
-  const std::int64_t bytes = pipelined_bytes(s.bytes, s.members - 1, shape.chunk_bytes);
+  const std::int64_t on_link = s.nodes > 1 ? s.bytes : s.bytes * channels_per_link(shape) / s.channels;
+  const std::int64_t bytes = pipelined_bytes(on_link, s.members - 1, shape.chunk_bytes);
   return {s.members - s.nodes, s.nodes - 1, s.nodes > 1 ? 0 : bytes, s.nodes > 1 ? bytes : 0};
 }
 
 void use_every_nic(Shape& shape) {
-  if (shape.per_node < shape.members) shape.channels = std::max(shape.channels, shape.per_node);
+  const bool across = shape.per_node < shape.members;
+  if (shape.node_mesh)
+    shape.channels = std::max(shape.channels, across ? mesh_paths(shape.per_node) : mesh_rings(shape.per_node));
+  else if (across)
+    shape.channels = std::max(shape.channels, shape.per_node);
 }
 
 }  // namespace
@@ -45,6 +51,7 @@ AlgorithmInfo chain_algorithm() {
           .pipelined = true,
           .multi_channel = true,
           .considered_if_calibrated = everywhere,
+          .uses_mesh = spreads_over_mesh,
           .use_every_nic = use_every_nic};
 }
 

@@ -23,7 +23,13 @@ struct Communicator {
   Path intra_node, inter_node;  // paths inside a node, and between nodes
   bool node_switches = false;   // the members of each node share one switch
   bool rail_switches = false;   // the members of equal local index share one switch
+  bool node_mesh = false;       // the members of each node have links of their own to one another
   auto operator<=>(const Communicator&) const = default;
 };
+
+/// Returns how many links a member has to others of its node, each of the rate of the path.
+inline std::uint32_t links_of_member(const Communicator& communicator) {
+  return communicator.node_mesh ? communicator.per_node - 1 : 1;
+}
 
 }  // namespace manyworlds::core::collective

@@ -22,10 +22,11 @@ void add(DagBuilder& dag, const Shape& shape) {
     for (std::uint32_t i = 0; i < n; ++i) dag.add(i, (i + round) % n, {i}, Effect::copy, {ready[i]});
 }
 
-CostTerms cost(const Shape&, const CollectiveSizes& s) {
-  const std::int64_t block = s.bytes / s.members;
-  return {s.per_node > 1 ? s.passes : 0, s.nodes > 1 ? s.passes : 0, s.passes * block * (s.per_node - 1),
-          s.passes * block * (s.members - s.per_node)};
+/// On a full mesh each block inside a node has a link of its own.
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
+  const std::int64_t block = s.bytes / s.members, on_link = std::min<std::int64_t>(s.per_node - 1, 1);
+  return {s.per_node > 1 ? s.passes : 0, s.nodes > 1 ? s.passes : 0,
+          s.passes * block * (shape.node_mesh ? on_link : s.per_node - 1), s.passes * block * (s.members - s.per_node)};
 }
 
 }  // namespace

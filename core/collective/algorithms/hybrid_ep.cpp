@@ -42,7 +42,8 @@ class SerializedLinks {
 void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members, p = shape.per_node, nodes = n / p, chunks = token_chunks(nodes);
   dag.set_block_partition(n, n);
-  SerializedLinks rails(dag, n, shape.at_once), intra_node(dag, n, shape.at_once);
+  // On a full mesh each other member of the node has a link of its own.
+  SerializedLinks rails(dag, n, shape.at_once), intra_node(dag, n, shape.at_once || shape.node_mesh);
   // By member: transfers from the member at distance 1, 2, … nodes before it, chunk by chunk.
   std::vector<std::vector<std::uint32_t>> arrivals(n);
   for (std::uint32_t nodes_ahead = 1; nodes_ahead < nodes; ++nodes_ahead)
@@ -76,21 +77,22 @@ CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   const auto latencies = [&](std::int64_t rounds) {
     return shape.at_once ? std::min<std::int64_t>(rounds, 1) : rounds;
   };
-  return {latencies(s.per_node - 1), latencies(s.nodes - 1), s.bytes / s.members * (s.per_node - 1),
-          to_node * (s.nodes - 1)};
+  const std::int64_t to_member = s.bytes / s.members;
+  if (shape.node_mesh)
+    return {std::min<std::int64_t>(s.per_node - 1, 1), latencies(s.nodes - 1), to_member, to_node * (s.nodes - 1)};
+  return {latencies(s.per_node - 1), latencies(s.nodes - 1), to_member * (s.per_node - 1), to_node * (s.nodes - 1)};
 }
 
 }  // namespace
 
 AlgorithmInfo hybrid_ep_algorithm() {
-  return {
-      .help = "along the rail to each node, and inside it on to its members while more arrives (DeepEP, HybridEP)",
-      .kinds = {Kind::all_to_all},
-      .add = add,
-      .cost = cost,
-      .latency_group = LatencyGroup::token_exchange,
-      .considered = nowhere  // not for tensors: it needs the routing of tokens
-  };
+  return {.help = "along the rail to each node, and inside it on to its members while more arrives (DeepEP, HybridEP)",
+          .kinds = {Kind::all_to_all},
+          .add = add,
+          .cost = cost,
+          .latency_group = LatencyGroup::token_exchange,
+          .considered = nowhere,  // not for tensors: it needs the routing of tokens
+          .uses_mesh = always};
 }
 
 }  // namespace manyworlds::core::collective

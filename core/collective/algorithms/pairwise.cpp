@@ -1,6 +1,7 @@
 // Pairwise-exchange all-to-all: in round k each member sends to the member k positions after it and receives from the
 // one k positions before it; a member begins a round when its previous round is complete (Thakur et al., IJHPCA 2005,
-// section 4.5).
+// section 4.5). On the full mesh of one node it sends to all at once: RCCL spreads its sends over peers, and each has a
+// link of its own.
 #include <algorithm>
 #include <array>
 
@@ -9,6 +10,10 @@
 
 namespace manyworlds::core::collective {
 namespace {
+
+bool at_once(const Shape& shape) {
+  return shape.node_mesh && shape.per_node == shape.members;
+}
 
 void add(DagBuilder& dag, const Shape& shape) {
   const std::uint32_t n = shape.members;
@@ -22,7 +27,7 @@ void add(DagBuilder& dag, const Shape& shape) {
                            {previous[i], previous[(i + n - previous_round) % n], previous[destination],
                             previous[(destination + n - previous_round) % n]});
     }
-    previous.swap(current);
+    if (!at_once(shape)) previous.swap(current);
   }
 }
 
@@ -74,24 +79,27 @@ class PairwiseGenerator final : public TransferGenerator {
 };
 
 std::shared_ptr<const TransferGenerator> generator(const Shape& shape, std::uint32_t width) {
-  return shape.split.even() ? std::make_shared<const PairwiseGenerator>(shape, width) : nullptr;
+  const bool in_rounds = shape.split.even() && !at_once(shape);
+  return in_rounds ? std::make_shared<const PairwiseGenerator>(shape, width) : nullptr;
 }
 
-CostTerms cost(const Shape&, const CollectiveSizes& s) {
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   const std::int64_t block = s.bytes / s.members;
+  if (at_once(shape)) return {1, 0, block, 0};
   return {s.per_node - 1, s.members - s.per_node, block * (s.per_node - 1), block * (s.members - s.per_node)};
 }
 
 }  // namespace
 
 AlgorithmInfo pairwise_algorithm() {
-  return {.help = "one partner after the other",
+  return {.help = "one partner after the other, on the full mesh of a node all at once",
           .kinds = {Kind::all_to_all},
           .add = add,
           .cost = cost,
           .generator = generator,
           .considered_if_calibrated = everywhere,
-          .ignores_nodes = always};
+          .ignores_nodes = always,
+          .uses_mesh = at_once};
 }
 
 }  // namespace manyworlds::core::collective

@@ -49,6 +49,7 @@ std::string Shape::text() const {
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
   if (node_bytes > 0) text += fmt::format(" to each node {} B", node_bytes);
   if (at_once) text += " at once";
+  if (node_mesh) text += " mesh";
   if (split.even()) return text;
   if (kind == Kind::broadcast || kind == Kind::reduce) return text + fmt::format(" root={}", root());
   const auto [min_bytes, max_bytes] = std::minmax_element(split.bytes.begin(), split.bytes.end());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
+#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/ring_generator.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 
@@ -25,10 +26,13 @@ void add(DagBuilder& dag, const Shape& shape) {
 }
 
 /// With several nodes, the slowest connections are those between nodes; channels use separate NICs there, as many as a
-/// node has members.
+/// node has members. On a full mesh channels use separate links inside a node.
 CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   std::int64_t bytes = s.passes * (s.bytes - s.bytes / s.members);
-  if (s.nodes > 1) bytes /= std::min(s.channels, s.per_node);
+  if (s.nodes > 1)
+    bytes /= std::min(s.channels, s.per_node);
+  else
+    bytes = bytes * channels_per_link(shape) / s.channels;
   const std::int64_t steps = s.passes * (s.members - 1);
   // Of per_node steps one crosses nodes, rounded up.
   const std::int64_t inter_node = s.nodes > 1 ? (steps + s.per_node - 1) / s.per_node : 0;
@@ -41,11 +45,14 @@ CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
 /// Rings through all members with one channel per NIC have members^2 x NICs transfers. If that is too many, the
 /// two-level algorithm replaces them: it sends as many bytes over every NIC, with NICs^2 times fewer transfers.
 void use_every_nic(Shape& shape) {
-  if (shape.per_node == shape.members) return;
+  if (shape.per_node == shape.members) {
+    if (shape.node_mesh) shape.channels = std::max(shape.channels, mesh_rings(shape.per_node));
+    return;
+  }
   if (shape.per_node > 1 && shape.members > kMaxMembersInRings)
     shape.algorithm = Algorithm::two_level;
   else
-    shape.channels = std::max(shape.channels, shape.per_node);
+    shape.channels = std::max(shape.channels, shape.node_mesh ? mesh_paths(shape.per_node) : shape.per_node);
 }
 
 /// Between nodes LL's chunks are whole blocks, but two of them are in flight: the next does not wait for the NIC.
@@ -64,17 +71,21 @@ bool ignores_nodes(const Shape& shape) {
 }  // namespace
 
 AlgorithmInfo ring_algorithm() {
-  return {.help = "every member passes chunks on to the next; rings snake through nodes along rails",
-          .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
-          .add = add,
-          .cost = cost,
-          .generator = ring_generator,
-          .pipelined = true,
-          .multi_channel = true,
-          .considered_if_calibrated = everywhere,
-          .ignores_nodes = ignores_nodes,
-          .use_every_nic = use_every_nic,
-          .calibrate = calibrate};
+  return {
+      .help =
+          "every member passes chunks on to the next; rings snake through nodes along rails, and over every link of a "
+          "full mesh",
+      .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
+      .add = add,
+      .cost = cost,
+      .generator = ring_generator,
+      .pipelined = true,
+      .multi_channel = true,
+      .considered_if_calibrated = everywhere,
+      .ignores_nodes = ignores_nodes,
+      .uses_mesh = spreads_over_mesh,
+      .use_every_nic = use_every_nic,
+      .calibrate = calibrate};
 }
 
 }  // namespace manyworlds::core::collective

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
 #include "core/collective/dag/transfer_generator.hpp"
 
@@ -26,11 +27,11 @@ class RingGenerator final : public TransferGenerator {
   }
 
   /// The nodes of a ring are traversed forwards and backwards in turn. Blocks of unequal sizes go round, so that no
-  /// rotation leaves the transfers as they are.
+  /// rotation leaves the transfers as they are, nor does one inside a mesh, whose rings have different orders.
   std::uint32_t least_width() const override {
     const std::uint32_t p = shape_.per_node, n = shape_.members;
     if (!has_equal_blocks(shape_.channels * slices_)) return n;
-    const std::uint32_t least = p == 1 || p == n ? 1 : 2 * p;
+    const std::uint32_t least = p == 1 || (p == n && !spreads_over_mesh(shape_)) ? 1 : 2 * p;
     return n % least == 0 ? least : n;
   }
   std::uint64_t transfer_rows() const override { return std::uint64_t{shape_.channels} * rounds_ * slices_; }

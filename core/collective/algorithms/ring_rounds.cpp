@@ -1,10 +1,30 @@
 #include "core/collective/algorithms/ring_rounds.hpp"
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
+#include "core/collective/algorithms/mesh_orders.hpp"
 
 namespace manyworlds::core::collective {
 
+namespace {
+
+/// Every other node is passed backwards here, too.
+std::vector<std::uint32_t> order_over_mesh(const Shape& shape, std::uint32_t channel) {
+  const std::uint32_t p = shape.per_node;
+  if (p == shape.members) return mesh_ring(p, channel % mesh_rings(p));
+  std::vector<std::uint32_t> path = mesh_path(p, channel % mesh_paths(p)), order;
+  for (std::uint32_t first = 0; first < shape.members; first += p) {
+    for (const std::uint32_t local : path) order.push_back(first + local);
+    std::reverse(path.begin(), path.end());
+  }
+  return order;
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> ring_order(const Shape& shape, std::uint32_t channel) {
+  if (spreads_over_mesh(shape)) return order_over_mesh(shape, channel);
   const std::uint32_t p = shape.per_node;
   const std::uint32_t offset = shape.channels <= p ? channel * (p / shape.channels) : channel % p;
   std::vector<std::uint32_t> order(shape.members);
@@ -61,6 +81,30 @@ void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::
   for (std::uint32_t slice = 0; slice < slice_count; ++slice)
     for (std::uint32_t i = 0; i < n; ++i)
       frontiers[slice][ring.members[i]] = {previous[slice * n + i], previous[slice * n + (i + n - 1) % n]};
+}
+
+void add_direct_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
+                       std::uint32_t shares, std::vector<Frontier>& frontiers) {
+  const auto n = static_cast<std::uint32_t>(ring.members.size());
+  if (n < 2) return;
+  for (const bool gather : {false, true}) {
+    if (!(gather ? phases.gather : phases.reduce)) continue;
+    for (std::uint32_t slice = 0; slice < frontiers.size(); ++slice) {
+      Frontier ends(frontiers[slice].size());
+      for (std::uint32_t distance = 1; distance < n; ++distance)
+        for (std::uint32_t i = 0; i < n; ++i) {
+          const std::uint32_t j = (i + distance) % n, source = ring.members[i], destination = ring.members[j];
+          BlockSet block_set = ring.blocks[gather ? i : j];
+          block_set.share = first_share + slice;
+          block_set.shares = shares;
+          std::vector<std::uint32_t> after = frontiers[slice][source];
+          after.insert(after.end(), frontiers[slice][destination].begin(), frontiers[slice][destination].end());
+          ends[destination].push_back(
+              dag.add(source, destination, block_set, gather ? Effect::copy : Effect::reduce, after));
+        }
+      for (const std::uint32_t member : ring.members) frontiers[slice][member] = ends[member];
+    }
+  }
 }
 
 }  // namespace manyworlds::core::collective

@@ -1,4 +1,5 @@
-// Ring rounds, and the orders in which rings visit the members of nodes: the parts of ring, two_level and chain.
+// Ring rounds, direct ones, and the orders in which rings visit the members of nodes: the parts of ring, two_level and
+// chain.
 #pragma once
 
 #include "core/collective/dag/dag_builder.hpp"
@@ -24,9 +25,14 @@ struct RingPhases {
 void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
                      std::uint32_t shares, std::vector<Frontier>& frontiers);
 
+/// Adds the same phases in one round each, in which every member sends to every other at once: on a full mesh, as many
+/// bytes on each link as rings over all of them have.
+void add_direct_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
+                       std::uint32_t shares, std::vector<Frontier>& frontiers);
+
 /// Returns the members in ring order. Every other node is traversed backwards, so that the ring connects members of
 /// equal local index between nodes (along a rail). Channels begin at different local indices, which spreads their
-/// connections between nodes over the rails.
+/// connections between nodes over the rails. On a full mesh their orders inside nodes differ, too (mesh_orders.hpp).
 std::vector<std::uint32_t> ring_order(const Shape& shape, std::uint32_t channel);
 
 /// Returns the number of slices into which a channel divides a transfer of at most `bytes`, so that none exceeds

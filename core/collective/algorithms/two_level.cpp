@@ -1,6 +1,7 @@
 // Two-level collectives: rings over the scale-up fabric inside each node, and one ring per local index (rail) between
 // nodes. All-reduce: reduce-scatter inside, all-reduce of the shard between, all-gather inside (as in Horovod's and
-// NCCL's hierarchical all-reduce; Jia et al. 2018, arXiv 1807.11205, section 3.2).
+// NCCL's hierarchical all-reduce; Jia et al. 2018, arXiv 1807.11205, section 3.2). On a full mesh, where a ring would
+// take one of a member's links, members of a node send to each other at once.
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
@@ -26,7 +27,10 @@ class TwoLevel {
         ring.members.push_back(node * shape_.per_node + rail);
         ring.blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of all members of the rail
       }
-      add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
+      if (shape_.node_mesh)
+        add_direct_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
+      else
+        add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
     }
   }
 
@@ -66,8 +70,10 @@ void add(DagBuilder& dag, const Shape& shape) {
   }
 }
 
-CostTerms cost(const Shape&, const CollectiveSizes& s) {
+CostTerms cost(const Shape& shape, const CollectiveSizes& s) {
   const std::int64_t shard = s.bytes / s.per_node;
+  if (shape.node_mesh)
+    return {s.passes, s.passes * (s.nodes - 1), s.passes * shard, s.passes * (shard - shard / s.nodes)};
   return {s.passes * (s.per_node - 1), s.passes * (s.nodes - 1), s.passes * (s.bytes - shard),
           s.passes * (shard - shard / s.nodes)};
 }
@@ -79,14 +85,15 @@ Algorithm simplified(const Shape& shape) {
 }  // namespace
 
 AlgorithmInfo two_level_algorithm() {
-  return {.help = "rings inside each node, and between nodes one ring per rail",
+  return {.help = "rings inside each node, or to all at once on a full mesh, and between nodes one ring per rail",
           .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
           .add = add,
           .cost = cost,
           .pipelined = true,
           .multi_channel = true,
           .considered = on_two_levels,
-          .simplified = simplified};
+          .simplified = simplified,
+          .uses_mesh = always};
 }
 
 }  // namespace manyworlds::core::collective

@@ -51,6 +51,7 @@ struct Shape {
   ProtocolCosts calibrated = {};  // if the protocol is calibrated; other protocols have fixed costs
   std::int64_t node_bytes = 0;    // hybrid_ep: deduplicated bytes per remote node; 0: no deduplication
   bool at_once = false;           // hybrid_ep: transfers wait for their data alone, and not for those before them
+  bool node_mesh = false;         // the members of a node have links of their own to one another, which it uses
   Split split = {};               // all_to_all, broadcast and reduce only
   auto operator<=>(const Shape&) const = default;
   std::uint32_t root() const;  // the root of a broadcast or reduce

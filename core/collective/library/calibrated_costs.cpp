@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/path_rates.hpp"
 #include "core/collective/library/tuner.hpp"
@@ -65,6 +66,10 @@ class CostModel {
   bool is_ll() const { return shape_.protocol == Protocol::calibrated_ll; }
   bool is_simple() const { return shape_.protocol == Protocol::calibrated_simple; }
   double wire_us() const { return latency_us(communicator_.intra_node); }
+  /// The rate of a member's links in its node together, as far as the shape's channels use them.
+  double links_gb_per_s() const {
+    return gb_per_s(communicator_.intra_node) * shape_.channels / channels_per_link(shape_);
+  }
   double wire_between_us() const { return latency_us(communicator_.inter_node); }
   static double fill(double us, double bytes) { return us * bytes / (bytes + kFullFill); }
 
@@ -106,7 +111,7 @@ class CostModel {
     double hop_us = c.hop_us;
     const double wire_block_us =
         us_at(static_cast<double>(costs_.line_bytes) / static_cast<double>(costs_.payload_bytes) * block(),
-              gb_per_s(communicator_.intra_node) * c.wire_share);
+              links_gb_per_s() * c.wire_share);
     if (is_ll()) {
       const double stored = std::min(1.0, block() / kStoredBlock);
       launch_us_ += calibration_.ll_store_launch_us * stored;
@@ -174,7 +179,8 @@ class CostModel {
     launch_us_ += c.exchange_launch_us + c.exchange_launch_per_log2_us * log2_of(members);
     launch_us_ += c.exchange_simple_us * simple_part(message) + us_at(message, c.exchange_copy_gb_per_s);
     launch_us_ += fill(c.exchange_fill_us, message * members);
-    launch_us_ -= wire_us() * ((in_a_node() ? members : shape_.per_node) - 1);
+    const bool at_once = shape_.node_mesh && in_a_node();
+    launch_us_ -= wire_us() * (at_once ? 1 : (in_a_node() ? members : shape_.per_node) - 1);
     if (c.link_share > 0) set_share(costs_.intra_node_rate_ppm, c.exchange_link_share / c.link_share);
     set_hops(0, c.ll_hop_between_us);
   }

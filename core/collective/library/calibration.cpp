@@ -68,7 +68,7 @@ OptionTable<Calibration> with_token_options(OptionTable<Calibration> table) {
 const OptionTable<Calibration>& calibration_options() {
   static constexpr Range kUs{0, 4'000}, kRate{0, 1e6}, kShare{0, 1};
   static const OptionTable<Calibration> table = with_token_options(OptionTable<Calibration>{
-      choice("library_architecture", &Calibration::architecture, {"unknown", "ampere", "hopper", "blackwell"},
+      choice("library_architecture", &Calibration::architecture, {"unknown", "ampere", "hopper", "blackwell", "cdna"},
              "architecture by whose tables the library chooses algorithms and protocols"),
       option("library_link_share", &Calibration::link_share, "share of the scale-up rate that collectives reach",
              kShare, "share"),

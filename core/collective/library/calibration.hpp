@@ -15,8 +15,9 @@ namespace manyworlds::core::collective {
 /// 2020 to 2023, with which clusters of A100 were measured.
 enum class LibraryVersion : std::uint8_t { v2_10, v2_23, v2_26, v2_29 };
 
-/// Architectures for which NCCL's tuner has tables. `unknown` takes that of the GPU whose constants are borrowed.
-enum class Architecture : std::uint8_t { unknown, ampere, hopper, blackwell };
+/// Architectures for which NCCL's tuner has tables, or RCCL's (`cdna`, AMD's Instinct). `unknown` takes that of the GPU
+/// whose constants are borrowed.
+enum class Architecture : std::uint8_t { unknown, ampere, hopper, blackwell, cdna };
 
 /// A value of 0 is absent: the GPU is not calibrated, or has no switches that reduce. Every latency contains the wire.
 struct Calibration {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/dag/protocol.hpp"
 #include "core/collective/library/calibrated_costs.hpp"
@@ -56,6 +57,7 @@ Shape canonical(Shape shape) {
     shape.split = {};
   if (!is_all_to_all && shape.root() == 0) shape.split = {};
   if (shape.kind == Kind::send) {
+    shape.node_mesh = false;
     if (shape.protocol == Protocol::none) shape.per_node = 1;
     shape.channels = 1;
     shape.chunk_bytes = 0;
@@ -65,8 +67,11 @@ Shape canonical(Shape shape) {
   if (!configured.pipelined) shape.chunk_bytes = 0;
   if (!configured.multi_channel) shape.channels = 1;
   if (configured.simplified != nullptr) shape.algorithm = configured.simplified(shape);
+  const auto uses_mesh = info_of(shape.algorithm).uses_mesh;
+  shape.node_mesh = shape.node_mesh && uses_mesh != nullptr && uses_mesh(shape);
   const auto ignores_nodes = info_of(shape.algorithm).ignores_nodes;
-  if (shape.protocol == Protocol::none && ignores_nodes != nullptr && ignores_nodes(shape)) shape.per_node = 1;
+  const bool depends_on_nodes = shape.node_mesh || ignores_nodes == nullptr || !ignores_nodes(shape);
+  if (shape.protocol == Protocol::none && !depends_on_nodes) shape.per_node = 1;
   return shape;
 }
 
@@ -84,9 +89,9 @@ bool Library::depends_on_network() const {
     if (configured == Algorithm::as_all_reduce) return false;
     return configured == Algorithm::automatic || reduces_in_switches(configured);
   };
-  return protocol == Protocol::automatic || protocol == Protocol::calibrated || needs_network(all_reduce) ||
-         needs_network(all_gather) || needs_network(reduce_scatter) || needs_network(all_to_all) ||
-         needs_network(broadcast) || needs_network(reduce);
+  return channels == 0 || protocol == Protocol::automatic || protocol == Protocol::calibrated ||
+         needs_network(all_reduce) || needs_network(all_gather) || needs_network(reduce_scatter) ||
+         needs_network(all_to_all) || needs_network(broadcast) || needs_network(reduce);
 }
 
 std::vector<Algorithm> Library::candidates(Kind kind) const {
@@ -153,9 +158,11 @@ Time least_ps(const Shape& shape, const Communicator& communicator) {
     return costs.launch_ps + (how == Counted::in_turn ? inside + between : std::max(inside, between));
   }
   // Under analytic fidelity transfers of several channels, or two in flight, do not wait for each other on a link.
-  const std::int64_t at_once = shape.channels * (terms.two_in_flight ? 2 : 1);
+  const std::int64_t in_flight = terms.two_in_flight ? 2 : 1, at_once = shape.channels * in_flight;
+  const std::int64_t on_link =
+      (shape.algorithm == Algorithm::ring ? channels_per_link(shape) : shape.channels) * in_flight;
   const std::int64_t nics = shape.algorithm == Algorithm::ring ? std::min(shape.channels, shape.per_node) : 1;
-  const Time intra_node = path_time(communicator.intra_node, 0, 0, costs.wire_bytes(terms.intra_node_bytes / at_once));
+  const Time intra_node = path_time(communicator.intra_node, 0, 0, costs.wire_bytes(terms.intra_node_bytes / on_link));
   const Time inter_node =
       path_time(communicator.inter_node, 0, 0, costs.wire_bytes(terms.inter_node_bytes * nics / at_once, true));
   const Time latencies = path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps, 0) +
@@ -195,7 +202,8 @@ TunerInput tuner_input(const Library& library, const Communicator& communicator)
     return share > 0 ? static_cast<double>(path.bits_per_second) / 8e9 / share : 0;
   };
   return {library.calibration.architecture, library.version,
-          line_rate(communicator.intra_node, library.calibration.link_share_in(library.version)),
+          links_of_member(communicator) *
+              line_rate(communicator.intra_node, library.calibration.link_share_in(library.version)),
           line_rate(communicator.inter_node, library.calibration.nic_share), library.ll128_between_nodes};
 }
 
@@ -217,6 +225,7 @@ Shape choose_shape(const Library& library, const Communicator& communicator, Kin
   base.per_node = communicator.per_node;
   base.bytes = bytes;
   base.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
+  base.node_mesh = communicator.node_mesh && (library.channels == 0 || library.protocol == Protocol::calibrated);
   base.chunk_bytes = library.chunk_bytes;
   base.split = split;
   const std::vector<Algorithm> algorithms =

@@ -17,14 +17,14 @@ struct Library {
   Algorithm broadcast = Algorithm::chain;
   Algorithm reduce = Algorithm::chain;
   Protocol protocol = Protocol::none;
-  std::int64_t channels = 1;     // 0: as many as a node has members with NICs
+  std::int64_t channels = 1;     // 0: as many as a node has members with NICs, or as use every link of a full mesh
   std::int64_t chunk_bytes = 0;  // see Shape
   LibraryVersion version = LibraryVersion::v2_29;
   bool ll128_between_nodes = true;  // NCCL leaves it out where NICs are not behind the switches of their GPUs
   Calibration calibration = {};     // if `protocol` is calibrated
   bool operator==(const Library&) const = default;
 
-  /// Returns whether the selection depends on the network: on its speeds, or on which members share a switch.
+  /// Returns whether the selection depends on the network: on its speeds, or on which members share a switch or links.
   bool depends_on_network() const;
   /// Returns the algorithms that may be selected for a kind of operation.
   std::vector<Algorithm> candidates(Kind kind) const;

@@ -77,7 +77,7 @@ const OptionTable<Library>& library_options() {
       option(
           "channels", &Library::channels,
           "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
-          "0: as many as their members have NICs in a node",
+          "0: as many as their members have NICs in a node, or as share every link of a node that is a full mesh",
           {0, 64}),
       choice("version", &Library::version, version_names(),
              "version of the communication library (NCCL) of protocol: calibrated, or the next older one of these; "

@@ -65,7 +65,7 @@ class TokenCosts {
         to_node_(shape.node_bytes > 0 ? static_cast<double>(shape.node_bytes) : to_rank_ * per_node_),
         figures_(figures_of(calibration, tokens.kernels, nodes_ > 1, tokens.combine)) {
     const double reached = figures_of(calibration, tokens.kernels, false, tokens.combine).wire_gb_per_s;
-    link_gb_per_s_ = gb_per_s(communicator.intra_node);
+    link_gb_per_s_ = links_of_member(communicator) * gb_per_s(communicator.intra_node);
     if (reached > 0 && reached < link_gb_per_s_) link_share_ = reached / link_gb_per_s_, link_gb_per_s_ = reached;
   }
 
@@ -106,7 +106,8 @@ class TokenCosts {
   /// The time of the transfers of hybrid_ep on a network that is otherwise idle, in rounds that wait for each other: on
   /// the rails and inside nodes at the same time, and what arrives last is forwarded.
   double rounds_us() const {
-    const double round_us = (per_node_ - 1.0) * latency_us(communicator_.intra_node);
+    const double rounds = communicator_.node_mesh ? 1 : per_node_ - 1.0;  // on a mesh all members are sent to at once
+    const double round_us = rounds * latency_us(communicator_.intra_node);
     if (nodes_ == 1) return round_us + on_links_us();
     const double chunks = token_chunks(nodes_) * (nodes_ - 1.0);
     const double rails_us = on_nic_us() + chunks * latency_us(communicator_.inter_node) + round_us + last_us();

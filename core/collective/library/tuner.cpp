@@ -30,10 +30,11 @@ struct ArchitectureTable {
 };
 
 const ArchitectureTable& table_of(Architecture architecture) {
-  static const std::array<ArchitectureTable, 3> tables{{
+  static const std::array<ArchitectureTable, 4> tables{{
       {87.7, 0, {}, {23.6, 17.8}, {20, 20}, 16},
       {141, 0.85, {60, 50, 40, 30, 24, 20}, {41.4, 36}, {36.7, 29}, 16},
       {282, 0.74, {90, 80, 70, 60, 50, 45, 40, 30}, {82.8, 72}, {73.4, 58}, 32},
+      {0, 0, {}, {}, {}, 16},  // RCCL has shares of the links' rates instead, below
   }};
   MANYWORLDS_CHECK(architecture != Architecture::unknown, "the tuner has no tables for an unknown architecture");
   return tables.at(static_cast<std::size_t>(architecture) - 1);
@@ -47,6 +48,18 @@ struct Latencies {
 // By protocol: ll, ll128, simple.
 constexpr std::array kRing{Latencies{6.6, 0.6, 2.7}, Latencies{14, 1.9, 4}, Latencies{8.4, 3.4, 14}};
 constexpr std::array kTree{Latencies{6.8, 0.6, 5}, Latencies{14, 1.25, 8.5}, Latencies{8.4, 4, 14}};
+
+/// RCCL's latencies, and the shares of the links' rates that it expects: 48 of an xGMI link's 64 GB/s
+/// (src/graph/topo.h, GFX94X_XGMI_WIDTH), less in trees, on two nodes and on more. It has no LL128.
+struct RcclTable {
+  Latencies latencies;
+  std::array<double, 2> share;
+};
+constexpr double kXgmiBusShare = 48.0 / 64;
+// By protocol: ll, ll128, simple.
+constexpr std::array kRcclRing{RcclTable{{12, 0.8, 9.5}, {0.08, 0.08}}, RcclTable{}, RcclTable{{17, 2.1, 320}, {1, 1}}};
+constexpr std::array kRcclTree{RcclTable{{12, 0.9, 10.5}, {0.06, 0.06}}, RcclTable{},
+                               RcclTable{{17, 2.3, 25}, {0.11, 0.59}}};
 
 /// The factors of a tree's rate by the size of the vector: from 64 B, doubling.
 constexpr std::array<std::array<double, 23>, 3> kTreeFactors{
@@ -77,8 +90,10 @@ struct Question {
   std::int64_t bytes;
 
   std::uint32_t nodes() const { return members / per_node; }
+  bool is_rccl() const { return input.architecture == Architecture::cdna; }
   double bus() const {
-    return nodes() > 1 ? per_node * input.nic_gb_per_s * kNicBusShare : input.link_gb_per_s * kBusShare;
+    const double share = is_rccl() ? kXgmiBusShare : kBusShare;
+    return nodes() > 1 ? per_node * input.nic_gb_per_s * kNicBusShare : input.link_gb_per_s * share;
   }
   double steps() const { return static_cast<double>(ring_steps(kind, members)); }
   double ll_max() const { return nodes() > 1 ? ll_gb_per_s_between(nodes()) : table_of(input.architecture).ll_max; }
@@ -140,6 +155,22 @@ double in_switch_us(const Question& q) {
   return us_of(kInSwitchUs, q.bytes, 2 * bus * q.members / q.steps());
 }
 
+/// RCCL's time: a tree, which there is across nodes alone, has half of its rate.
+double rccl_us(const Question& q, Protocol protocol, bool tree) {
+  if (protocol == Protocol::calibrated_ll128) return kNotConsidered;
+  const RcclTable& table = (tree ? kRcclTree : kRcclRing).at(index_of(protocol));
+  const Latencies& latencies = table.latencies;
+  const double share = table.share[q.nodes() > 2 ? 1 : 0], steps = q.steps();
+  if (tree)
+    return us_of(latencies.launch + 2 * ((q.per_node - 1) * latencies.intra_node +
+                                         static_cast<double>(log2_down(q.nodes())) * latencies.inter_node),
+                 q.bytes, q.bus() * share / 2);
+  const double between = q.nodes() > 1 ? static_cast<double>(ring_steps(q.kind, q.nodes())) : 0;
+  const double rate = q.bus() * share * (q.is_rooted() ? 1 : q.members / steps);
+  return us_of(latencies.launch + between * latencies.inter_node + (steps - between) * latencies.intra_node, q.bytes,
+               rate);
+}
+
 }  // namespace
 
 std::int64_t ring_steps(Kind kind, std::uint32_t members) {
@@ -163,7 +194,9 @@ double tuner_us(const TunerInput& input, Kind kind, Algorithm algorithm, Protoco
   const LatencyGroup group = info_of(algorithm).latency_group;
   if (group == LatencyGroup::in_switch && !across)
     return protocol == Protocol::calibrated_simple ? in_switch_us(question) : kNotConsidered;
-  return group == LatencyGroup::tree && across ? tree_us(question, protocol) : ring_us(question, protocol);
+  const bool tree = group == LatencyGroup::tree && across;
+  if (question.is_rccl()) return rccl_us(question, protocol, tree);
+  return tree ? tree_us(question, protocol) : ring_us(question, protocol);
 }
 
 }  // namespace manyworlds::core::collective

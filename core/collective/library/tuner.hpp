@@ -1,6 +1,8 @@
 // NCCL's choice of algorithm and protocol (src/graph/tuning.cc of NCCL 2.29, with the rates that src/graph/search.cc
 // finds on fully connected nodes): the least time by its own latencies and rates, which are not those that are
-// measured. The choice is therefore too early or too late for some sizes, and time jumps there.
+// measured. The choice is therefore too early or too late for some sizes, and time jumps there. RCCL's has the same
+// form with latencies and rates of its own (ROCm/rccl @0cbce2a, src/graph/tuning.cc, tuning_model_5, that of MI300X);
+// its corrections by size, which move the choice between protocols below 1 MiB, are left out.
 #pragma once
 
 #include "core/collective/algorithms/communicator.hpp"

@@ -271,6 +271,18 @@ bool share_one_switch(network::Router& router, const std::vector<std::uint32_t>&
   return true;
 }
 
+/// Whether `count` GPUs from gpus[first] on have a link of their own, inside the node, from each to each other one.
+bool joined_by_links(network::Router& router, const std::vector<std::uint32_t>& gpus, std::uint32_t first,
+                     std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (std::uint32_t j = 0; j < count; ++j) {
+      if (i == j) continue;
+      const network::Route path = router.route(gpus[first + i], gpus[first + j], 0);
+      if (path.size() != 1 || router.graph().links[path[0]].kind != network::LinkKind::scale_up) return false;
+    }
+  return true;
+}
+
 }  // namespace
 
 network::Route route_of(network::Router& router, const Connectivity& connectivity,
@@ -299,6 +311,9 @@ collective::Communicator communicator_of(network::Router& router, const std::vec
   result.rail_switches = per_node < members;
   for (std::uint32_t rail = 0; rail < per_node && result.rail_switches; ++rail)
     result.rail_switches = share_one_switch(router, gpus, rail, per_node, members / per_node);
+  result.node_mesh = per_node > 2;  // two have one link, which every algorithm uses
+  for (std::uint32_t first = 0; first < members && result.node_mesh; first += per_node)
+    result.node_mesh = joined_by_links(router, gpus, first, per_node);
   return result;
 }
 
@@ -428,6 +443,7 @@ void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape) {
   writer.integer(shape.channels).integer(shape.chunk_bytes).integer(static_cast<std::int64_t>(shape.protocol));
   writer.integer(shape.rail_switches).integer(shape.node_bytes);
   if (shape.at_once) writer.text("at once");
+  if (shape.node_mesh) writer.text("mesh");
   if (!shape.split.even()) {
     writer.text(shape.split.by_source ? "by source" : "by destination");
     for (const std::int64_t bytes : shape.split.bytes) writer.integer(bytes);

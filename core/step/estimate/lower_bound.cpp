@@ -373,18 +373,20 @@ class Bound {
 
 Links fastest_links(const network::Graph& graph) {
   Links result;
-  bool direct_intra_node = false, direct_inter_node = false;
+  bool direct_intra_node = false, direct_inter_node = false, switched = false;
   for (const network::Link& link : graph.links) {
     if (graph.vertices[link.from] == network::VertexKind::network_switch) continue;
     const bool scale_up = link.kind == network::LinkKind::scale_up;
     collective::Path& path = scale_up ? result.intra_node : result.inter_node;
     path.bits_per_second = std::max(path.bits_per_second, link.bits_per_second);
     path.latency_ps = path.latency_ps == 0 ? link.latency_ps : std::min(path.latency_ps, link.latency_ps);
+    switched |= graph.vertices[link.from] == network::VertexKind::scale_up_switch;
     const bool direct =
         graph.vertices[link.to] == network::VertexKind::gpu && graph.vertices[link.from] == network::VertexKind::gpu;
     (scale_up ? direct_intra_node : direct_inter_node) |= direct;
   }
   if (!direct_intra_node) result.intra_node.latency_ps *= 2;
+  result.node_mesh = direct_intra_node && !switched;
   if (!direct_inter_node) result.inter_node.latency_ps *= 2;
   if (result.intra_node.bits_per_second == 0) result.intra_node = result.inter_node;
   if (result.inter_node.bits_per_second == 0) result.inter_node = result.intra_node;

@@ -15,6 +15,7 @@ StridedCollective strided_collective(const Configuration& configuration, const L
   group.intra_node = links.intra_node;
   group.inter_node = links.inter_node;
   group.node_switches = group.rail_switches = true;
+  group.node_mesh = links.node_mesh && group.per_node > 2;
   result.shape = shape_of(configuration, {0, role, group}, kind, bytes, split);
   result.shape.per_node = group.per_node;  // shape_of() leaves it out if the DAG does not depend on it
   return result;

@@ -15,6 +15,7 @@ namespace manyworlds::core::step {
 /// The paths between two GPUs of one node and between two nodes, as used by a ring.
 struct Links {
   collective::Path intra_node, inter_node;
+  bool node_mesh = false;  // GPUs of a node have links of their own to one another
 };
 
 /// What the library chooses for a collective, and its members.

@@ -31,6 +31,13 @@ void every_shape(std::initializer_list<std::uint32_t> all_members, std::int64_t 
             shape.chunk_bytes = info.pipelined ? variant.chunk_bytes : 0;
             if (shape.channels > 1 || shape.chunk_bytes > 0) visit(shape);
           }
+          if (info.uses_mesh == nullptr) continue;
+          shape.node_mesh = true;
+          for (const Variant& variant : {Variant{1, 0}, {2, 0}, {3, 7}}) {
+            shape.channels = info.multi_channel ? variant.channels : 1;
+            shape.chunk_bytes = info.pipelined ? variant.chunk_bytes : 0;
+            visit(shape);
+          }
         }
 }
 

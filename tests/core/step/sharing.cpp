@@ -200,8 +200,8 @@ TEST_CASE("data- and pipeline-parallel traffic that overlaps on shared links: co
   };
   const std::vector<Named> configurations{
       {{4, 2, false, 1}, 1, 2, 4, "static_window"},
-      {{8, 1, false, 2, 400'000'000'000, 100'000'000'000, 50'000'000'000}, 1, 4, 8, "dcqcn"},
-      {{8, 2, false, 2, 400'000'000'000, 50'000'000'000, 25'000'000'000}, 2, 2, 4, "dcqcn"},
+      {{8, 1, false, 2, false, 400'000'000'000, 100'000'000'000, 50'000'000'000}, 1, 4, 8, "dcqcn"},
+      {{8, 2, false, 2, false, 400'000'000'000, 50'000'000'000, 25'000'000'000}, 2, 2, 4, "dcqcn"},
   };
   for (const Named& named : configurations) {
     step::Configuration configuration = config_of(named.cluster, named.tp, named.pp, named.micro_batches);

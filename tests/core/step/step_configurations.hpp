@@ -17,6 +17,7 @@ struct Cluster {
   std::uint32_t nodes = 2, gpus_per_node = 4;
   bool rails = true;         // one leaf per local index; otherwise one leaf per node
   std::uint32_t spines = 1;  // of which every leaf has one uplink each
+  bool mesh = false;         // GPUs of a node have links of their own to one another, in equal parts of the rate
   std::int64_t scale_up = 1'600'000'000'000, nic = 200'000'000'000, uplink = 200'000'000'000;
 };
 
@@ -25,7 +26,12 @@ inline std::shared_ptr<const network::Graph> graph_of(const Cluster& cluster) {
   using network::LinkKind, network::VertexKind;
   const std::uint32_t gpus = cluster.nodes * cluster.gpus_per_node;
   for (std::uint32_t i = 0; i < gpus; ++i) graph->add_vertex(VertexKind::gpu, "gpu");
-  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+  for (std::uint32_t node = 0; cluster.mesh && node < cluster.nodes; ++node)
+    for (std::uint32_t i = 0; i < cluster.gpus_per_node; ++i)
+      for (std::uint32_t j = i + 1; j < cluster.gpus_per_node; ++j)
+        graph->add_cable(node * cluster.gpus_per_node + i, node * cluster.gpus_per_node + j, LinkKind::scale_up,
+                         cluster.scale_up / (cluster.gpus_per_node - 1), 300'000);
+  for (std::uint32_t node = 0; !cluster.mesh && node < cluster.nodes; ++node) {
     const std::uint32_t inside = graph->add_vertex(VertexKind::scale_up_switch, "inside");
     for (std::uint32_t i = 0; i < cluster.gpus_per_node; ++i)
       graph->add_cable(node * cluster.gpus_per_node + i, inside, LinkKind::scale_up, cluster.scale_up, 300'000);
