@@ -74,7 +74,8 @@ void Reader::read_model() {
         "model.norm_type");
 }
 
-/// Compiled or not is which stack it is: without the compiler rotary positions and SwiGLU are several kernels.
+/// Compiled or not is which stack it is: without the compiler rotary positions, SwiGLU and RMSNorm are several kernels,
+/// the last unless it is Triton's.
 void Reader::read_software() {
   const bool old = keys_.flag("training.compile", false), enabled = keys_.flag("compile.enable", old);
   const std::vector<std::string> components = keys_.words("compile.components", {"model", "loss"});
@@ -84,6 +85,8 @@ void Reader::read_software() {
   compiled_ = enabled && has(components, "model");
   job_.stack = compiled_ ? "torchtitan" : "torchtitan-eager";
   set_flag("strategy.stack.cross_entropy_fusion", enabled && has(components, "loss"), "compile.components");
+  if (const std::string norm = keys_.text("model.norm_type"); !compiled_ && norm.ends_with("_rmsnorm"))
+    set("strategy.stack.norm_fusion", "true", "model.norm_type");
   read_optimizer();
   const bool async = keys_.flag("parallelism.enable_async_tensor_parallel", false);
   if (async && !compiled_)

@@ -8,7 +8,7 @@ void add_latent_attention_input(std::vector<Operator>& operators, const Model& m
   const std::size_t first = operators.size();
   if (model.query_rank > 0) {
     operators.push_back(replicated_linear(shapes, {"query_down", shapes.hidden, model.query_rank, false, dtype}));
-    operators.push_back(norm("query_norm", shapes.sp_region_tokens * model.query_rank));
+    operators.push_back(norm("query_norm", model, shapes, shapes.sp_region_tokens, model.query_rank));
     operators.push_back(column_parallel(shapes, {"query_up", model.query_rank, shapes.query_width(), false, dtype}));
   } else {
     operators.push_back(column_parallel(shapes, {"query", shapes.hidden, shapes.query_width(), false, dtype}));
@@ -16,7 +16,7 @@ void add_latent_attention_input(std::vector<Operator>& operators, const Model& m
   operators.push_back(
       replicated_linear(shapes, {"key_value_down", shapes.hidden, model.kv_rank + model.rotary_dim, false, dtype}));
   operators.back().saved_bytes = 0;  // its input is saved for the queries
-  operators.push_back(norm("key_value_norm", shapes.sp_region_tokens * model.kv_rank));
+  operators.push_back(norm("key_value_norm", model, shapes, shapes.sp_region_tokens, model.kv_rank));
   const std::int64_t key_value = shapes.heads * (model.head_width() + shapes.value_dim);
   operators.push_back(column_parallel(shapes, {"key_value_up", model.kv_rank, key_value, false, dtype}));
   // Rotated and plain parts of queries and of keys are concatenated.

@@ -1,6 +1,7 @@
 // Kernels and collectives of element-wise operators and linear layers.
 #include "core/workload/layer/operator_parts.hpp"
 
+#include <array>
 #include <utility>
 
 namespace manyworlds::core::workload {
@@ -56,12 +57,69 @@ Operator chain(std::string_view name, std::int64_t elements, std::initializer_li
   return result;
 }
 
-Operator norm(std::string_view name, std::int64_t elements) {
-  return elementwise(name, elements, 4, 6, 2 * elements);
+namespace {
+
+/// A kernel that reads and writes so many bytes for each element and for each row of a norm.
+struct RowKernel {
+  std::int64_t element_bytes, row_bytes;
+};
+
+/// RMSNorm as torchtitan's own module writes it (@9dec370, torchtitan/models/norms.py): x.float() * rsqrt(x.float()
+/// .pow(2).mean() + eps), back in 16 bits, times the weight.
+constexpr std::array kNormForward{
+    RowKernel{6, 0},  // to fp32
+    RowKernel{8, 0},  // squares
+    RowKernel{4, 4},  // their mean
+    RowKernel{0, 8},  // plus epsilon
+    RowKernel{0, 8},  // reciprocal root
+    RowKernel{8, 4},  // product
+    RowKernel{6, 0},  // to 16 bits
+    RowKernel{4, 0},  // times the weight
+};
+
+/// Its gradient, by the formulas of PyTorch's autograd (tools/autograd/derivatives.yaml, FunctionsManual.cpp).
+constexpr std::array kNormBackward{
+    RowKernel{4, 0},   // times the weight
+    RowKernel{6, 0},   // of the weight: a product,
+    RowKernel{2, 0},   // and its sum over rows
+    RowKernel{6, 0},   // to fp32
+    RowKernel{8, 4},   // of x through the product
+    RowKernel{12, 0},  // of the reciprocal root: a product,
+    RowKernel{4, 4},   // and its sum over the row
+    RowKernel{0, 8},   // through the root: its third power,
+    RowKernel{0, 8},   // minus half of the gradient,
+    RowKernel{0, 12},  // and their product
+    RowKernel{4, 4},   // through the mean: divided, for every element
+    RowKernel{8, 0},   // through the square: the first power, a copy,
+    RowKernel{8, 0},   // twice of it,
+    RowKernel{12, 0},  // and the product
+    RowKernel{12, 0},  // both gradients of x are added
+    RowKernel{6, 0},   // to 16 bits
+};
+
+template <std::size_t n>
+void add_row_kernels(OpList& ops, std::string_view name, const std::array<RowKernel, n>& kernels, std::int64_t rows,
+                     std::int64_t width) {
+  for (const RowKernel& each : kernels)
+    ops.push_back(kernel(memory_bound(name, rows * (each.element_bytes * width + each.row_bytes))));
 }
 
-Operator branch_norm(std::string_view name, const RankShapes& shapes) {
-  Operator result = norm(name, shapes.sp_region_tokens * shapes.hidden);
+}  // namespace
+
+Operator norm(std::string_view name, const Model& model, const RankShapes& shapes, std::int64_t rows,
+              std::int64_t width) {
+  if (shapes.stack.norm_fusion || model.norm == Norm::layer_norm)
+    return elementwise(name, rows * width, 4, 6, 2 * rows * width);
+  Operator result;
+  result.name = name;
+  result.saved_bytes = rows * (6 * width + 4);
+  add_row_kernels(result.forward, name, kNormForward, rows, width);
+  add_row_kernels(result.backward, name, kNormBackward, rows, width);
+  return result;
+}
+
+Operator branch_norm(std::string_view name, const Model& model, const RankShapes& shapes) {
+  Operator result = norm(name, model, shapes, shapes.sp_region_tokens, shapes.hidden);
   result.backward.push_back(kernel(memory_bound("residual_gradient", 6 * shapes.sp_region_tokens * shapes.hidden)));
   return result;
 }

@@ -129,9 +129,9 @@ void add_attention_input(std::vector<Operator>& operators, const Model& model, c
   operators.push_back(column_parallel(shapes, qkv));
   mark_input_from(operators.back(), recompute::layernorm);
   operators.back().offload_module = offload::qkv_linear;
-  const std::int64_t elements = shapes.tokens * (shapes.heads + shapes.kv_heads) * shapes.head_dim;
-  if (model.query_key_norm) operators.push_back(norm("query_key_norm", elements));
-  if (model.position == Position::rotary) operators.push_back(rotary(shapes, elements));
+  const std::int64_t rows = shapes.tokens * (shapes.heads + shapes.kv_heads);
+  if (model.query_key_norm) operators.push_back(norm("query_key_norm", model, shapes, rows, shapes.head_dim));
+  if (model.position == Position::rotary) operators.push_back(rotary(shapes, rows * shapes.head_dim));
 }
 
 void add_feed_forward(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes, Dtype dtype) {
@@ -222,7 +222,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   const RankShapes shapes = rank_shapes(model, strategy, kind);
   const Dtype dtype = dtype_of(strategy.stack.precision);
   std::vector<Operator> operators;
-  operators.push_back(branch_norm("attention_norm", shapes));
+  operators.push_back(branch_norm("attention_norm", model, shapes));
   operators.back().in_modules = recompute::layernorm;
   operators.back().offload_module = offload::attn_norm;
   add_attention_input(operators, model, shapes, dtype);
@@ -231,7 +231,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
       row_parallel(shapes, {"attention_output", shapes.value_width(), shapes.hidden, model.biases, dtype}));
   operators.back().offload_module = offload::attn_proj;
   operators.push_back(residual("attention_residual", shapes, model));
-  operators.push_back(branch_norm("mlp_norm", shapes));
+  operators.push_back(branch_norm("mlp_norm", model, shapes));
   operators.back().in_modules = recompute::mlp_norm;
   operators.back().offload_module = offload::mlp_norm;
   if (kind.experts)
@@ -245,7 +245,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy) {
   RankShapes shapes = rank_shapes(model, strategy);
   shapes.overlap_tensor = false;  // applies to layers only
-  return {norm("final_norm", shapes.sp_region_tokens * shapes.hidden),
+  return {norm("final_norm", model, shapes, shapes.sp_region_tokens, shapes.hidden),
           column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}), cross_entropy(shapes)};
 }
 

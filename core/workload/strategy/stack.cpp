@@ -40,6 +40,10 @@ const OptionTable<Stack>& stack_options() {
              "bias and activation function, or both halves of SwiGLU, are one kernel (bias_gelu_fusion, "
              "bias_swiglu_fusion)"),
       option("bias_dropout_fusion", &Stack::bias_dropout_fusion, "bias, dropout and residual are one kernel"),
+      option(
+          "norm_fusion", &Stack::norm_fusion,
+          "RMSNorm is one kernel each way (Transformer Engine, Apex, Triton, a compiler); else PyTorch's kernels, one "
+          "by one"),
       option("rope_fusion", &Stack::rope_fusion, "rotary positions are one kernel (apply_rope_fusion)"),
       option("grouped_query_fusion", &Stack::grouped_query_fusion,
              "attention reads keys and values that heads share; else they are repeated for every head first"),

@@ -59,6 +59,7 @@ struct Stack {
   // Kernel fusions, under their names in Megatron-LM; without one, a chain of kernels goes through memory.
   bool bias_activation_fusion = true;
   bool bias_dropout_fusion = true;
+  bool norm_fusion = true;  // RMSNorm is one kernel; layer norms always are
   bool rope_fusion = true;
   bool grouped_query_fusion = true;  // attention reads shared keys and values directly
   bool projection_fusion = true;     // queries, keys and values are one GEMM, and both halves of SwiGLU

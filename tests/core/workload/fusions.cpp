@@ -93,6 +93,33 @@ TEST_CASE("a chain of kernels takes the bytes of each and a launch each, where a
   CHECK(kept_more(gated, strategy, &Stack::grouped_query_fusion) == 2 * tokens * 2 * 64 * (8 - 4) / 2);
 }
 
+TEST_CASE("an RMSNorm that is not fused goes through memory in fp32 kernel by kernel, a layer norm never does") {
+  const Strategy strategy = layout(2, 1, 3, 3);
+  Model model = small(true, 1);
+  model.norm = Norm::rms_norm;
+  const std::int64_t rows = 3 * model.sequence, width = model.hidden;
+  // Twice a layer. Forward: a cast, a square, a mean, two kernels over rows, a product, a cast and another product.
+  const std::int64_t forward = 6 + 8 + 4 + 8 + 6 + 4, row_forward = 4 + 8 + 8 + 4;
+  check(more(model, strategy, &Stack::norm_fusion, true), 2 * 7, 2 * rows * ((forward - 4) * width + row_forward));
+  // Backward: the weight (4) and its gradient (6 + 2), a cast (6), x (8), the root (12 + 4), the mean (4), the square
+  // (8 + 8 + 12), the sum of both gradients of x (12), a cast (6); over rows the root's formula in three kernels.
+  const std::int64_t backward = 4 + 6 + 2 + 6 + 8 + 12 + 4 + 4 + 8 + 8 + 12 + 12 + 6;
+  const std::int64_t row_backward = 4 + 4 + 8 + 8 + 12 + 4;
+  check(more(model, strategy, &Stack::norm_fusion, false), 2 * 15, 2 * rows * ((backward - 6) * width + row_backward));
+  // In memory are x in fp32 and what is multiplied by the weight, instead of x, and a root for each row.
+  CHECK(kept_more(model, strategy, &Stack::norm_fusion) == 2 * rows * (4 * width + 4));
+  // Heads of queries and keys have norms of their own.
+  Model with_heads = model;
+  with_heads.query_key_norm = true;
+  const std::int64_t heads = rows * (8 + 4) / 2, head_width = 64;
+  Sum added = more(with_heads, strategy, &Stack::norm_fusion, true);
+  added -= more(model, strategy, &Stack::norm_fusion, true);
+  check(added, 7, heads * ((forward - 4) * head_width + row_forward));
+  model.norm = Norm::layer_norm;
+  check(more(model, strategy, &Stack::norm_fusion, true), 0, 0);
+  check(more(model, strategy, &Stack::norm_fusion, false), 0, 0);
+}
+
 TEST_CASE("gradients of weights that GEMMs do not add up are written, read and added in fp32: 4 bytes more a weight") {
   const Model model = small(true, 1);
   const Strategy strategy = layout(2, 1, 1, 1);
