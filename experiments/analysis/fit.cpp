@@ -3,6 +3,9 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "experiments/config/graphs.hpp"
@@ -47,71 +50,152 @@ void set_constants(T& target, const core::OptionTable<T>& table, const std::vect
       if (one.owner == name && one.key == row.info.name) row.set(target, one.value);
 }
 
-bool uses(const FitRow& row, const Constant& one) {
-  return one.owner == row.gpu || one.owner == row.stack;
+/// The rows of `table` that the constants of `name` are set by, with the numbers of these constants.
+template <class T>
+std::vector<std::pair<std::size_t, const typename core::OptionTable<T>::Row*>> setters_of(
+    const core::OptionTable<T>& table, const std::vector<Constant>& constants, const std::string& name) {
+  std::vector<std::pair<std::size_t, const typename core::OptionTable<T>::Row*>> result;
+  for (const auto& row : table.rows())
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (constants[i].owner == name && constants[i].key == row.info.name) result.emplace_back(i, &row);
+  return result;
 }
 
-class Problem {
+using Values = std::vector<double>;  // of the constants, in their order
+
+/// A residual, and its derivatives by the logarithms of the constants that the row uses.
+struct Slopes {
+  double residual = 0;
+  std::vector<std::pair<Eigen::Index, double>> by_constant;
+};
+
+/// A row that is asked for its residual with many values of the constants. Only those that its GPU and its stack have
+/// matter to it.
+class AskedRow {
  public:
-  Problem(const std::vector<FitRow>& rows, std::vector<Constant>& constants) : rows_(rows), constants_(constants) {}
-
-  void solve() {
-    if (rows_.empty()) return;
-    for (int round = 0; round < kMaxRounds && take_step() > 1e-4; ++round) {
-    }
+  AskedRow(FitRow row, const std::vector<Constant>& constants)
+      : row_(std::move(row)),
+        of_gpu_(setters_of(core::compute::gpu_options(), constants, row_.gpu)),
+        of_stack_(setters_of(core::workload::stack_options(), constants, row_.stack)) {
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (constants[i].owner == row_.gpu || constants[i].owner == row_.stack) used_.push_back(i);
   }
 
- private:
-  static double residual(const FitRow& row, const std::vector<Constant>& at) {
-    return std::log(predict_s(row, at) / row.measured_s);
+  double weight() const { return row_.weight; }
+  bool tells_constants() const { return !used_.empty(); }
+
+  double residual(const Values& values) {
+    for (const auto& [i, option] : of_gpu_) option->set(row_.configuration.gpu, values[i]);
+    for (const auto& [i, option] : of_stack_) option->set(row_.configuration.strategy.stack, values[i]);
+    return std::log(core::step::closed_form(row_.configuration, row_.links).step_s / row_.measured_s);
   }
-  /// Returns the derivatives of a residual whose value is `here` by the logarithm of each constant.
-  Vector slope(const FitRow& row, double here) const {
-    Vector result = Vector::Zero(static_cast<Eigen::Index>(constants_.size()));
-    for (std::size_t i = 0; i < constants_.size(); ++i) {
-      if (!uses(row, constants_[i])) continue;
-      std::vector<Constant> moved = constants_;
-      moved[i].value *= std::exp(kDifferenceStep);
-      result[static_cast<Eigen::Index>(i)] = (residual(row, moved) - here) / kDifferenceStep;
+
+  Slopes slopes(const Values& values) {
+    Slopes result{residual(values), {}};
+    Values moved = values;
+    for (const std::size_t i : used_) {
+      moved[i] *= std::exp(kDifferenceStep);
+      const double slope = (residual(moved) - result.residual) / kDifferenceStep;
+      result.by_constant.emplace_back(static_cast<Eigen::Index>(i), slope);
+      moved[i] = values[i];
     }
     return result;
   }
 
+  /// Returns the slopes at the values that every fit begins with, which are computed once.
+  const Slopes& slopes_at_start(const Values& start) {
+    if (!at_start_) at_start_ = slopes(start);
+    return *at_start_;
+  }
+
+ private:
+  FitRow row_;
+  std::vector<std::pair<std::size_t, const core::OptionTable<core::compute::Gpu>::Row*>> of_gpu_;
+  std::vector<std::pair<std::size_t, const core::OptionTable<core::workload::Stack>::Row*>> of_stack_;
+  std::vector<std::size_t> used_;  // numbers of its constants
+  std::optional<Slopes> at_start_;
+};
+
+}  // namespace
+
+class RepeatedFit::Rows {
+ public:
+  Rows(std::vector<FitRow> rows, std::vector<Constant> start) : constants_(std::move(start)) {
+    for (const Constant& one : constants_) {
+      start_.push_back(one.value);
+      maxima_.push_back(maximum(one.key));
+      general_.push_back(general_value(one.key));
+    }
+    rows_.reserve(rows.size());
+    for (FitRow& row : rows) rows_.emplace_back(std::move(row), constants_);
+  }
+
+  std::vector<Constant> fit(const std::function<bool(std::size_t)>& is_fitted) {
+    std::vector<AskedRow*> fitted;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (rows_[i].tells_constants() && is_fitted(i)) fitted.push_back(&rows_[i]);
+    const auto [known, is_new] = known_.try_emplace(fitted);
+    if (is_new) known->second = fitted_to(fitted);
+    return known->second;
+  }
+
+ private:
+  std::vector<Constant> fitted_to(const std::vector<AskedRow*>& fitted) const {
+    Values values = start_;
+    for (int round = 0; !fitted.empty() && round < kMaxRounds && take_step(fitted, values, round == 0) > 1e-4;
+         ++round) {
+    }
+    std::vector<Constant> result = constants_;
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].value = values[i];
+    return result;
+  }
+
   /// Takes one Gauss-Newton step and returns its length.
-  double take_step() {
-    const auto n = static_cast<Eigen::Index>(constants_.size());
+  double take_step(const std::vector<AskedRow*>& fitted, Values& values, bool first) const {
+    const auto n = static_cast<Eigen::Index>(values.size());
     Matrix normal = Matrix::Zero(n, n);
     Vector gradient = Vector::Zero(n);
-    for (const FitRow& row : rows_) {
-      const double here = residual(row, constants_);
-      const Vector by_constant = slope(row, here);
+    for (AskedRow* row : fitted) {
+      const Slopes slopes = first ? row->slopes_at_start(start_) : row->slopes(values);
+      const double here = slopes.residual;
       const double huber_weight = std::abs(here) > kHuberThreshold ? kHuberThreshold / std::abs(here) : 1;
-      const double weight = row.weight * huber_weight / (kNoise * kNoise);
-      normal += weight * by_constant * by_constant.transpose();
-      gradient += weight * here * by_constant;
+      const double weight = row->weight() * huber_weight / (kNoise * kNoise);
+      for (const auto& [i, slope] : slopes.by_constant) {
+        for (const auto& [j, other] : slopes.by_constant) normal(i, j) += weight * slope * other;
+        gradient[i] += weight * here * slope;
+      }
     }
     for (Eigen::Index i = 0; i < n; ++i) {
-      const Constant& one = constants_[static_cast<std::size_t>(i)];
+      const auto at = static_cast<std::size_t>(i);
       const double prior_weight = 1 / (kPriorWidth * kPriorWidth);
       normal(i, i) += prior_weight;
-      gradient[i] += prior_weight * std::log(one.value / general_value(one.key));
+      gradient[i] += prior_weight * std::log(values[at] / general_[at]);
     }
     const Vector step = normal.ldlt().solve(-gradient);
     double largest_move = 0;
     for (Eigen::Index i = 0; i < n; ++i) {
+      const auto at = static_cast<std::size_t>(i);
       const double moved = std::clamp(step[i], -kMaxMove, kMaxMove);
       largest_move = std::max(largest_move, std::abs(moved));
-      Constant& one = constants_[static_cast<std::size_t>(i)];
-      one.value = std::min(one.value * std::exp(moved), maximum(one.key));
+      values[at] = std::min(values[at] * std::exp(moved), maxima_[at]);
     }
     return largest_move;
   }
 
-  const std::vector<FitRow>& rows_;
-  std::vector<Constant>& constants_;
+  std::vector<Constant> constants_;
+  Values start_, maxima_, general_;
+  std::vector<AskedRow> rows_;
+  std::map<std::vector<AskedRow*>, std::vector<Constant>> known_;  // by the rows that they were fitted to
 };
 
-}  // namespace
+RepeatedFit::RepeatedFit(std::vector<FitRow> rows, std::vector<Constant> start)
+    : rows_(std::make_unique<Rows>(std::move(rows), std::move(start))) {}
+
+RepeatedFit::~RepeatedFit() = default;
+
+std::vector<Constant> RepeatedFit::fit(const std::function<bool(std::size_t)>& is_fitted) {
+  return rows_->fit(is_fitted);
+}
 
 core::step::Links links_of(const ExperimentConfig& config) {
   const topologies::FabricSpec fabric_spec = config.fabric_spec();
@@ -140,8 +224,7 @@ double predict_s(const FitRow& row, const std::vector<Constant>& constants) {
 }
 
 std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant> start) {
-  Problem(rows, start).solve();
-  return start;
+  return RepeatedFit(rows, std::move(start)).fit([](std::size_t) { return true; });
 }
 
 }  // namespace manyworlds::experiments::fitting

@@ -3,6 +3,8 @@
 // keeps constants sensible that the rows do not determine.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,9 +33,24 @@ struct Constant {
   double value = 0;
 };
 
-/// Returns the constants of `start` (each listed once), fitted to `rows` all at once, since a GPU runs several stacks
-/// and a stack runs on several GPUs. Rows without a constant there only cost time. Deterministic: the same rows in the
-/// same order give the same constants.
+/// Rows to be fitted again and again with some of them left out, and the constants that all of these fits begin with.
+class RepeatedFit {
+ public:
+  /// `start` has each constant once.
+  RepeatedFit(std::vector<FitRow> rows, std::vector<Constant> start);
+  ~RepeatedFit();
+
+  /// Returns the constants of `start`, fitted to the rows whose number `is_fitted` accepts, all at once, since a GPU
+  /// runs several stacks and a stack runs on several GPUs. Rows without a constant there do not count. Deterministic:
+  /// the same rows in the same order give the same constants.
+  std::vector<Constant> fit(const std::function<bool(std::size_t)>& is_fitted);
+
+ private:
+  class Rows;
+  std::unique_ptr<Rows> rows_;
+};
+
+/// Returns the constants of `start`, fitted to all rows.
 std::vector<Constant> fit(const std::vector<FitRow>& rows, std::vector<Constant> start);
 
 /// Returns the time of a row by closed forms with these constants.

@@ -78,17 +78,24 @@ std::span<const std::string_view> step_constants() {
   return kStepConstants;
 }
 
-FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<ComparedRow>& compared,
-                              const Catalog& catalog, const std::string& without) {
+namespace {
+
+/// The steps that constants are fitted to, and the family of each.
+struct StepsToFit {
+  std::vector<FitRow> rows;
+  std::vector<std::string> families;
+};
+
+StepsToFit steps_to_fit(const std::vector<TrainingStep>& steps, const std::vector<ComparedRow>& compared,
+                        const Catalog& catalog, const std::vector<Constant>& start) {
   std::map<std::string, double> predicted, family_weight;
   for (const ComparedRow& row : compared)
     if (!row.excluded_from_family) predicted[row.id] = row.predicted;
-  const std::vector<Constant> start = constants_used(steps, catalog);
-  std::vector<FitRow> rows;
-  std::vector<std::string> families;
+  StepsToFit result;
+  auto& [rows, families] = result;
   for (const TrainingStep& step : steps) {
     const auto found = predicted.find(step.id);
-    if (found == predicted.end() || step.one_layer() || step.family == without) continue;
+    if (found == predicted.end() || step.one_layer()) continue;
     FitRow row = fit_row(step, catalog);
     // Expert models depend on much that is not modelled yet, which kernel constants must not compensate for.
     if (row.configuration.model.has_experts()) continue;
@@ -99,14 +106,27 @@ FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std:
     family_weight[step.family] += step.weight;
   }
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].weight /= std::sqrt(family_weight[families[i]]);
-  return {without, experiments::fitting::fit(rows, start)};
+  return result;
+}
+
+}  // namespace
+
+FamilyConstants fit_constants(const std::vector<TrainingStep>& steps, const std::vector<ComparedRow>& compared,
+                              const Catalog& catalog, const std::string& without) {
+  const std::vector<Constant> start = constants_used(steps, catalog);
+  StepsToFit to_fit = steps_to_fit(steps, compared, catalog, start);
+  experiments::fitting::RepeatedFit fits(std::move(to_fit.rows), start);
+  return {without, fits.fit([&](std::size_t row) { return to_fit.families[row] != without; })};
 }
 
 std::vector<FamilyConstants> fit_leaving_one_out(const std::vector<TrainingStep>& steps,
                                                  const std::vector<ComparedRow>& compared, const Catalog& catalog) {
+  const std::vector<Constant> start = constants_used(steps, catalog);
+  StepsToFit to_fit = steps_to_fit(steps, compared, catalog, start);
+  experiments::fitting::RepeatedFit fits(std::move(to_fit.rows), start);
   std::vector<FamilyConstants> result;
   for (const FamilyAccuracy& family : accuracy_by_family(compared))
-    result.push_back(fit_constants(steps, compared, catalog, family.family));
+    result.push_back({family.family, fits.fit([&](std::size_t row) { return to_fit.families[row] != family.family; })});
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "experiments/measured/published_tables.hpp"
@@ -115,11 +116,12 @@ Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::
 
 using Report = std::function<void(const io::Results&)>;
 
-/// Simulates `steps` in `folder`.
+/// Simulates `steps` in `folder`. Results are kept in `store`, a folder that is empty at first: a cold run, so that its
+/// duration includes all simulations, each once.
 int simulate(const cxxopts::ParseResult& parsed, Zygote& zygote, const std::vector<measured::TrainingStep>& steps,
-             const RunFolder& folder, const Report& report) {
+             const RunFolder& folder, const std::string& store, const Report& report) {
   RunOptions run = read_run_options(parsed, folder.path().string());
-  if (parsed.count("store") == 0) run.store = "none";  // a cold run, so that its duration includes all simulations
+  if (parsed.count("store") == 0 && run.store != "none") run.store = store;
   check_preconditions(run);
   return run_sweep_job(run, serialize_job(sweep_of(steps), {!no_sharing(parsed), {}}), report, zygote);
 }
@@ -196,9 +198,13 @@ int run_validate(const Invocation& invocation) {
     };
   };
   const RunFolder folder = parsed->count("output") > 0 ? RunFolder(required(*parsed, "output")) : RunFolder();
+  // Steps are simulated twice where families are left out; most of their collectives are the same.
+  std::optional<RunFolder> kept;
+  if (parsed->count("leave-one-family-out") > 0 && parsed->count("by-proportion") == 0) kept.emplace();
+  const std::string store = kept ? kept->path().string() : "none";
   int code = kExitDone;
   if (!validation.steps.empty()) {
-    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, record(kStepsTitle));
+    code = simulate(*parsed, *invocation.zygote, validation.steps, folder, store, record(kStepsTitle));
     if (!was_compared) return code;  // this is a rank, or the run was stopped
   }
   const std::vector<ComparedRow> compared =
@@ -215,7 +221,8 @@ int run_validate(const Invocation& invocation) {
     } else {
       const RunFolder second;
       validation.steps = with_constants(validation.steps, constants, catalog);
-      code = std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, record(kHeldOutTitle)));
+      code =
+          std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, store, record(kHeldOutTitle)));
     }
   }
   if (parsed->count("residuals") > 0)
