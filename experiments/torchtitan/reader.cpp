@@ -64,9 +64,11 @@ const Flavor& Reader::flavor() const {
 }
 
 void Reader::read_model() {
-  for (const auto& [option, value] : settings_of(*flavor_)) set("model." + option, value, "model.flavor");
+  const std::string norm = keys_.text("model.norm_type");
+  for (const auto& [option, value] : settings_of(*flavor_))
+    if (option != "norm" || norm.empty()) set("model." + option, value, "model.flavor");
   set("model.sequence", keys_.count("training.seq_len", 2'048, 1), "training.seq_len");
-  if (const std::string norm = keys_.text("model.norm_type"); !norm.empty())
+  if (!norm.empty())
     set("model.norm",
         keys_.translated("model.norm_type", norm,
                          "rmsnorm=rms_norm compiled_rmsnorm=rms_norm fused_rmsnorm=rms_norm layernorm=layer_norm "
