@@ -186,16 +186,7 @@ void ComposedNetwork::schedule_isolated(std::uint32_t index) {
 }
 
 UsageCounts ComposedNetwork::isolated_usage() const {
-  UsageCounts all;
-  for (const CollectiveOpId collective_op : isolated_.ids()) {
-    if (isolated_[collective_op].times == 0) continue;
-    for (const auto& [key, groups] : compiled_.collective_ops()[collective_op].keys) {
-      UsageCount& used = all[key];
-      used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
-              used.times + isolated_[collective_op].times * groups};
-    }
-  }
-  return all;
+  return isolated_usage_of(compiled_, isolated_);
 }
 
 std::vector<CollectiveOpId> ComposedNetwork::missing() const {

@@ -43,4 +43,19 @@ inline std::vector<CollectiveOpId> missing_results(const CompiledStep& compiled,
   return collective_ops;
 }
 
+/// Returns the uses of isolated results of a step, for all equal groups.
+inline UsageCounts isolated_usage_of(const CompiledStep& compiled,
+                                     const IdVector<CollectiveOpId, IsolatedCollectives>& by_op) {
+  UsageCounts all;
+  for (const CollectiveOpId collective_op : by_op.ids()) {
+    if (by_op[collective_op].times == 0) continue;
+    for (const auto& [key, groups] : compiled.collective_ops()[collective_op].keys) {
+      UsageCount& used = all[key];
+      used = {compiled.collective_ops()[collective_op].shape.text(), by_op[collective_op].exits.back().first,
+              used.times + by_op[collective_op].times * groups};
+    }
+  }
+  return all;
+}
+
 }  // namespace manyworlds::core::step

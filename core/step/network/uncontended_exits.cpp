@@ -100,16 +100,7 @@ std::vector<CollectiveOpId> UncontendedExits::missing() const {
 }
 
 UsageCounts UncontendedExits::isolated_usage() const {
-  UsageCounts all;
-  for (const CollectiveOpId collective_op : isolated_.ids()) {
-    if (isolated_[collective_op].times == 0) continue;
-    for (const auto& [key, groups] : compiled_.collective_ops()[collective_op].keys) {
-      UsageCount& used = all[key];
-      used = {compiled_.collective_ops()[collective_op].shape.text(), isolated_[collective_op].exits.back().first,
-              used.times + isolated_[collective_op].times * groups};
-    }
-  }
-  return all;
+  return isolated_usage_of(compiled_, isolated_);
 }
 
 const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(CollectiveOpId collective_op) {
