@@ -55,7 +55,11 @@ class Check(unittest.TestCase):
         self.assertAlmostEqual(found["memory"]["reserved"]["measured_bytes"] / GIB, 49.59, places=6)
         text = self.program("check", "torchtitan_h200.log", "torchtitan_h200.yaml", "--learned", "none").stdout
         self.assertRegex(text, r"step time +measured 1\.163 s .*predicted .*: [+-]")
-        self.assertIn("what it suggests, none of it proven", text)
+
+    def test_a_systematic_difference_suggests_its_causes(self):
+        text = self.program("check", "torchtitan_h200.log", "torchtitan_h200.yaml", "--learned", "none", "--set",
+                            "cluster.gpu.sustained_rate=0.5").stdout  # far slower than it is
+        self.assertRegex(text, "what it suggests, none of it proven\n(- .*\n)*- kernels .* would have to be .* times faster")
 
     def test_a_compressed_log_and_one_with_carriage_returns_are_the_same(self):
         plain = self.torchtitan()

@@ -107,7 +107,8 @@ TEST_CASE("in a node every link of a mesh carries a block for each half of an al
         "all_reduce ring n=2 8000 B");
 }
 
-TEST_CASE("across nodes a mesh carries what each NIC does, along rails, in rings; in two levels a block of each rail") {
+TEST_CASE(
+    "across nodes a mesh carries what each NIC does, along rails, in rings and in two levels a block of each rail") {
   constexpr std::uint32_t kPerNode = 8, kNodes = 4, kMembers = kPerNode * kNodes;
   const std::int64_t bytes = 64 * kMembers * kPerNode, share = bytes / kPerNode;
   const Shape rings = choose_shape(library(Algorithm::ring), mesh(kMembers, kPerNode), Kind::all_gather, bytes);
