@@ -52,9 +52,12 @@ bool is_switch(std::string_view key) {
   return !key.starts_with(kStrategy) || key.starts_with(kStack);
 }
 
-/// Constants that follow from a switch are told by its name alone.
+/// Constants that follow from a switch are told by its name alone; how a step is simulated is no switch of software.
 bool is_told(std::string_view key) {
-  return is_switch(key) && !key.starts_with("cluster.") && !key.starts_with(kModel) && key != "fidelity";
+  constexpr std::array kNotOfSoftware{"cluster.", "fidelity", "fluid.", "limit.", "skip."};
+  const auto begins = [&](const char* prefix) { return key.starts_with(prefix); };
+  return is_switch(key) && !key.starts_with(kModel) &&
+         std::none_of(kNotOfSoftware.begin(), kNotOfSoftware.end(), begins);
 }
 
 }  // namespace

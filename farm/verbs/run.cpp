@@ -196,7 +196,11 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   bool is_said = ::isatty(STDERR_FILENO) == 1;  // a terminal shows the line below from the beginning
   const TickingLine line([&](double elapsed_s) {
     if (!std::exchange(is_said, true))
-      print_message("analytic estimate: {} a step; its packets are being simulated\n", estimate);
+      print_message(
+          "analytic estimate: {} a step; {}\n", estimate,
+          experiment.settings.text("fidelity") == "packet"
+              ? "its packets are being simulated (--set fidelity=fluid is faster, with an error that it tells)"
+              : "it is being simulated");
     const std::size_t tasks = progress.tasks, done = progress.done;
     if (done + 1 < tasks)
       return fmt::format(

@@ -60,10 +60,12 @@ std::string fluid_error_text(const Table& experiments, const std::vector<std::si
   const std::string text =
       fmt::format("as fluids: {} collectives were slower for sharing links", group_digits(contended));
   if (sampled == 0) return text + "; none was simulated in packets as well, so the error is unknown";
-  return text +
-         fmt::format(
-             "; {} of a sample took {:.1f} % more or less than in packets, {:+.1f} % on average, {:.1f} % at most",
-             group_digits(sampled), 100 * mean / sampled, 100 * bias / sampled, 100 * max);
+  return text + fmt::format(
+                    "; {} of them, drawn, were simulated in packets too: as fluids they are off by {:.1f} % on average "
+                    "({:.1f} % "
+                    "too {}), {:.1f} % at most; a step hides much of that",
+                    group_digits(sampled), 100 * mean / sampled, 100 * std::abs(bias / sampled),
+                    bias < 0 ? "short" : "long", 100 * max);
 }
 
 bool is_share(std::string_view column) {

@@ -71,6 +71,10 @@ TEST_CASE("what other software gains is told apart from what the layout gains") 
   const OtherSwitches other = other_switches(settings("tp: 2, zero: 1, stack.overlap_tensor: false"), best);
   CHECK(other.names == std::vector<std::string>{"overlap_tensor=true"});
   CHECK(other.layout_alone == settings("tp: 4, zero: 1, stack.overlap_tensor: false"));
+  // How a step is simulated is no switch of software.
+  experiments::Settings simulated_otherwise = best;
+  experiments::change_setting(simulated_otherwise, "limit.link_hops", std::int64_t{7});
+  CHECK(other_switches(simulated_otherwise, best).names.empty());
   // A switch that means nothing to the best layout is none of the job's merits.
   CHECK(other_switches(settings("tp: 2, zero: 1"), settings("tp: 2, zero: 3")).names.empty());
 }

@@ -1,6 +1,7 @@
 // The ranking: order, conditions, what is left out and how it is printed.
 #include "io/ranking/top.hpp"
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -334,4 +335,25 @@ TEST_CASE("rows that came out alike to the last digit are one line, which says w
   CHECK_THAT(text, Catch::Contains("3     2  tp=4 topology=rails"));
   CHECK_THAT(text, Catch::Contains("4     3  tp=4 topology=tree"));
   CHECK(nlohmann::json::parse(render_json(results, rank_experiments(results, {}))).at("rows").size() == 4);
+}
+
+TEST_CASE("the error of fluids is told over all rows that have one, weighted by what was sampled") {
+  Table experiments;
+  const auto texts = std::vector<std::string>{"fluid", "packet", "fluid"};
+  experiments.columns.push_back({"fidelity", "", "", texts});
+  experiments.columns.push_back({"fluid_contended", "", "", std::vector<std::int64_t>{30, -1, 10}});
+  experiments.columns.push_back({"fluid_sampled", "", "", std::vector<std::int64_t>{3, -1, 1}});
+  const double none = std::nan("");
+  experiments.columns.push_back({"fluid_error_mean", "", "", std::vector<double>{0.1, none, 0.5}});
+  experiments.columns.push_back({"fluid_error_bias", "", "", std::vector<double>{-0.1, none, 0.1}});
+  experiments.columns.push_back({"fluid_error_max", "", "", std::vector<double>{0.3, none, 0.5}});
+  CHECK(fluid_error_text(experiments, {1}).empty());
+  CHECK(fluid_error_text(experiments, {0, 1, 2}) ==
+        "as fluids: 40 collectives were slower for sharing links; 4 of them, drawn, were simulated in packets too: as "
+        "fluids they are off by 20.0 % on average (5.0 % too short), 50.0 % at most; a step hides much of that");
+  experiments.columns[2].values = std::vector<std::int64_t>{0, -1, 0};
+  CHECK(fluid_error_text(experiments, {0, 2})
+            .ends_with("none was simulated in packets as well, so the error is unknown"));
+  experiments.columns[1].values = std::vector<std::int64_t>{0, -1, 0};
+  CHECK(fluid_error_text(experiments, {0, 2}) == "as fluids: no collectives shared links");
 }
