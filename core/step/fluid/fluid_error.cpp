@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/base/hash.hpp"
+#include "core/step/network/local_links.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -48,34 +49,30 @@ std::vector<Time> fluid_durations(const CompiledStep& compiled, const std::vecto
   return durations;
 }
 
-/// Returns how long each takes packet by packet.
+/// Returns how long each takes packet by packet; 0 if pauses block some of its members for ever.
 std::vector<Time> packet_durations(const CompiledStep& compiled, const std::vector<Start>& starts,
                                    network::ComponentCache& cache) {
   network::Traffic traffic(network::make_flows(cache));
-  std::map<std::uint32_t, std::uint32_t> numbers;  // of links of the graph in `traffic`
+  LocalLinks links(compiled.layout().graph());
   std::vector<network::Exit> exits;
   for (const Start& start : starts) {
     while (traffic.now() < start.at) traffic.advance(start.at, exits);
     const CollectiveOp& op = compiled.collective_op_of(start.instance);
-    std::vector<network::Route> routes = op.connections->routes;
-    for (network::Route& route : routes)
-      for (std::uint32_t& link : route) {
-        const auto [known, is_new] = numbers.try_emplace(link, static_cast<std::uint32_t>(numbers.size()));
-        if (is_new) traffic.add_link(network::spec_of(compiled.layout().graph(), link));
-        link = known->second;
-      }
-    const std::uint32_t number = traffic.add(op.dag, routes);
+    const std::uint32_t number = traffic.add(op.dag, links.add(traffic, op.connections->routes));
     traffic.add_tie_order(number);
     for (std::uint32_t member = 0; member < op.dag->members; ++member) traffic.enter(number, member);
   }
   while (!traffic.drained()) {
     const std::size_t before = exits.size();
     traffic.advance(kNever, exits);
-    if (exits.size() == before && !traffic.drained()) break;  // a deadlock, which the durations below show
+    if (exits.size() == before && !traffic.drained()) break;  // a deadlock
   }
   std::vector<Time> durations(starts.size(), 0);
+  std::vector<std::uint32_t> inside;
+  for (const Start& start : starts) inside.push_back(compiled.collective_op_of(start.instance).dag->members);
+  std::sort(exits.begin(), exits.end());
   for (const network::Exit& exit : exits)
-    durations[exit.collective] = std::max(durations[exit.collective], exit.at - starts[exit.collective].at);
+    if (--inside[exit.collective] == 0) durations[exit.collective] = exit.at - starts[exit.collective].at;
   return durations;
 }
 
@@ -119,7 +116,7 @@ FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<C
     const std::vector<Time> fluid = fluid_durations(compiled, starts, packets);
     const std::vector<Time> exact = packet_durations(compiled, starts, packets);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      if (exact[i] == 0) continue;  // it is in a deadlock of pauses, and has no duration
+      if (exact[i] == 0) continue;
       const double difference = static_cast<double>(fluid[i]) / static_cast<double>(exact[i]) - 1;
       ++error.sampled;
       error.mean += std::abs(difference), error.bias += difference;

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/step/network/critical_paths.hpp"
+#include "core/step/network/local_links.hpp"
 
 namespace manyworlds::core::step {
 
@@ -33,15 +34,8 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
   if (cache.transport().fidelity != network::Fidelity::packet)
     return analytic_isolated(dag, connections, graph, cache.transport());
   network::Traffic traffic(network::make_flows(cache));
-  std::map<std::uint32_t, std::uint32_t> local_number;
-  std::vector<std::uint32_t> links;  // links of the graph, by number in `traffic`
-  std::vector<network::Route> routes = connections.routes;
-  for (network::Route& route : routes)
-    for (std::uint32_t& link : route) {
-      const auto [found, is_new] = local_number.try_emplace(link, static_cast<std::uint32_t>(links.size()));
-      if (is_new) traffic.add_link(network::spec_of(graph, link)), links.push_back(link);
-      link = found->second;
-    }
+  LocalLinks links(graph);
+  const std::vector<network::Route> routes = links.add(traffic, connections.routes);
   const std::uint32_t id = traffic.add(std::make_shared<collective::Dag>(dag), routes);
   traffic.set_tie_order({0});
   for (std::uint32_t member = 0; member < dag.members; ++member) traffic.enter(id, member);
@@ -50,7 +44,7 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
     const std::size_t before = exits.size();
     traffic.advance(kNever, exits);
     if (exits.size() == before && !traffic.drained())
-      network::throw_pfc_deadlock(graph, network::relabeled(traffic.deadlock(), links));
+      network::throw_pfc_deadlock(graph, network::relabeled(traffic.deadlock(), links.of_graph()));
   }
   IsolatedResult result;
   result.exits.resize(dag.members);

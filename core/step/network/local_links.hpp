@@ -1,0 +1,36 @@
+// Links of the graph, numbered anew in the order in which routes use them first.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/network/fabric/router.hpp"
+#include "core/network/flows/traffic.hpp"
+
+namespace manyworlds::core::step {
+
+class LocalLinks {
+ public:
+  explicit LocalLinks(const network::Graph& graph) : graph_(graph) {}
+
+  /// Returns the routes over links of `traffic`, to which it adds those that no route before these used.
+  std::vector<network::Route> add(network::Traffic& traffic, std::vector<network::Route> routes) {
+    for (network::Route& route : routes)
+      for (std::uint32_t& link : route) {
+        const auto [known, is_new] = numbers_.try_emplace(link, static_cast<std::uint32_t>(links_.size()));
+        if (is_new) traffic.add_link(network::spec_of(graph_, link)), links_.push_back(link);
+        link = known->second;
+      }
+    return routes;
+  }
+  /// Returns the links of the graph, by number in the traffic.
+  const std::vector<std::uint32_t>& of_graph() const { return links_; }
+
+ private:
+  const network::Graph& graph_;
+  std::map<std::uint32_t, std::uint32_t> numbers_;
+  std::vector<std::uint32_t> links_;
+};
+
+}  // namespace manyworlds::core::step
