@@ -79,6 +79,11 @@ std::string chip_of(const Catalog& catalog, const std::string& gpu) {
   return found != catalog.entries("gpus").end() && found->second.same_chip ? found->second.constants_of : gpu;
 }
 
+Uncertainty::Uncertainty(std::vector<measured::Residuals> residuals, const Catalog& catalog) : catalog_(catalog) {
+  for (Residuals& one : residuals)
+    (one.kind == measured::kNetworkKind ? network_residuals_ : residuals_).push_back(std::move(one));
+}
+
 Uncertainty Uncertainty::compiled() {
   return {measured::read_residuals(import::parse_csv(measured::compiled_table("residuals"), "residuals.csv")),
           Catalog()};
@@ -151,6 +156,12 @@ Interval Uncertainty::of(const Settings& settings, const ExperimentConfig& confi
   if (borrowed)
     for (const Residuals& one : residuals_) add(pairs, one.pair_errors, 1);
   result.distinguishable_ratio = widened_high(quantile(pairs, kCoverage), borrowed ? kWidening : widening);
+  ResidualFamilies networks;
+  for (const Residuals& one : network_residuals_)
+    (one.gpu == result.chip ? networks.same_gpu : networks.other_gpus).push_back(&one);
+  if (const Weighted ratios = networks.values(&Residuals::pair_errors); !ratios.empty())
+    result.network_ratio =
+        widened_high(quantile(ratios, kCoverage), networks.same_gpu.empty() ? std::max(widening, kWidening) : widening);
   return result;
 }
 

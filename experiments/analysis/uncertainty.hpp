@@ -4,6 +4,7 @@
 // docs/model/uncertainty.md explains what the intervals mean.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Interval {
   std::string basis;                 // the residuals that were used
   bool measured = false;             // steps of that chip and kind are among them
   GuessedTime guesses;               // by which with_guesses() has widened the bounds
+  /// The same of the waits for two networks; NaN if no collectives over nodes were measured.
+  double network_ratio = std::numeric_limits<double>::quiet_NaN();
 };
 
 class Uncertainty {
@@ -35,8 +38,7 @@ class Uncertainty {
   static constexpr double kWidening = 1.5;
   static constexpr double kCoverage = 0.8;
 
-  Uncertainty(std::vector<measured::Residuals> residuals, const Catalog& catalog)
-      : residuals_(std::move(residuals)), catalog_(catalog) {}
+  Uncertainty(std::vector<measured::Residuals> residuals, const Catalog& catalog);
   /// Returns an instance with the residuals and the catalog that are compiled in.
   static Uncertainty compiled();
 
@@ -64,7 +66,7 @@ class Uncertainty {
   Evidence evidence_of(const Settings& settings, const ExperimentConfig& config) const;
   bool uses_catalog_constants(const Settings& settings, const std::string& gpu) const;
 
-  std::vector<measured::Residuals> residuals_;
+  std::vector<measured::Residuals> residuals_, network_residuals_;  // of steps, and of collectives over nodes
   Catalog catalog_;
 };
 

@@ -4,22 +4,26 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {
 
+/// Residuals::kind of collectives over nodes; all others are of steps.
+inline constexpr std::string_view kNetworkKind = "network";
+
 /// Errors of the rows of one family, one chip and one kind of layout.
 struct Residuals {
   std::string gpu;   // chip_of() the GPU
-  std::string kind;  // see layout_kind()
+  std::string kind;  // see layout_kind(); or kNetworkKind
   std::string family;
   std::int64_t rows = 0, pairs = 0;  // numbers of measurements, which the values below summarise
   /// Measured over predicted time, minus 1: at most kMaxValues values of equal weight, ascending.
   std::vector<double> steps;
-  /// Pairs of layouts of one comparison group: the factor by which the ratio of their times was wrong in either
-  /// direction, minus 1.
+  /// Pairs of layouts of one comparison group, or of collectives of one family: the factor by which the ratio of their
+  /// times was wrong in either direction, minus 1.
   std::vector<double> pair_errors;
 };
 inline constexpr std::size_t kMaxValues = 20;

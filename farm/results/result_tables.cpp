@@ -183,6 +183,8 @@ void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
   add("distinguishable_ratio", "",
       "layouts of one model, batch and machine whose step times have a smaller ratio are indistinguishable",
       [](const Row& row) { return row.interval.distinguishable_ratio; });
+  add("network_ratio", "", "waits of one layout for two networks that have a smaller ratio are indistinguishable",
+      [](const Row& row) { return row.interval.network_ratio; });
   const auto basis = [&](const char* name, const char* description, auto text) {
     to.push_back(text_column(name, std::string(description) + "; empty where there is no interval", rows,
                              [&](const Row& row) { return row.has_interval() ? text(row.interval) : std::string(); }));

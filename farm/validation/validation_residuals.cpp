@@ -57,4 +57,30 @@ std::vector<Residuals> residuals_of(const std::vector<experiments::measured::Tra
   return result;
 }
 
+std::vector<Residuals> network_residuals(const std::vector<experiments::measured::MeasuredCollective>& collectives,
+                                         const Comparison& compared, const experiments::Catalog& catalog) {
+  std::map<std::string, std::string> chips;  // by id, of those that are meant
+  for (const auto& one : collectives)
+    if (one.nodes > 1 && !one.tokens && one.bytes >= experiments::measured::kLargeBytes)
+      chips[one.id] = experiments::chip_of(catalog, one.gpu);
+  std::map<std::pair<std::string, std::string>, std::vector<ComparedRow>> groups;
+  for (const ComparedRow& row : compared.rows)
+    if (const auto chip = chips.find(row.id); chip != chips.end() && !row.excluded_from_family)
+      groups[{chip->second, row.family}].push_back(row);
+  std::vector<Residuals> result;
+  for (const auto& [key, rows] : groups) {
+    std::vector<std::pair<double, double>> deviations, pairs;
+    for (std::size_t a = 0; a < rows.size(); ++a) {
+      deviations.emplace_back(rows[a].measured / rows[a].predicted - 1, 1);
+      for (std::size_t b = a + 1; b < rows.size(); ++b)
+        pairs.emplace_back(ratio_error(rows[a].measured / rows[b].measured, rows[a].predicted / rows[b].predicted), 1);
+    }
+    result.push_back({key.first, std::string(experiments::measured::kNetworkKind), key.second,
+                      static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(pairs.size()),
+                      experiments::measured::quantile_sample(std::move(deviations)),
+                      experiments::measured::quantile_sample(pairs)});
+  }
+  return result;
+}
+
 }  // namespace manyworlds::farm

@@ -225,11 +225,16 @@ int run_validate(const Invocation& invocation) {
           std::max(code, simulate(*parsed, *invocation.zygote, validation.steps, second, store, record(kHeldOutTitle)));
     }
   }
+  std::vector<measured::Residuals> residuals;
   if (parsed->count("residuals") > 0)
-    io::write_atomically(
-        required(*parsed, "residuals"),
-        measured::residuals_table(residuals_of(validation.steps, validation.kinds.back().second, catalog)));
+    residuals = residuals_of(validation.steps, validation.kinds.back().second, catalog);
   if (!tables.collectives.empty()) validation.kinds.emplace_back(kCollectivesTitle, compare(tables.collectives));
+  if (parsed->count("residuals") > 0) {
+    if (!tables.collectives.empty())
+      for (auto& one : network_residuals(tables.collectives, validation.kinds.back().second, catalog))
+        residuals.push_back(std::move(one));
+    io::write_atomically(required(*parsed, "residuals"), measured::residuals_table(residuals));
+  }
   compare_kernels(validation, tables, catalog);
   compare_memory(validation, tables);
   const bool rows = parsed->count("rows") > 0;

@@ -32,15 +32,28 @@ void find_largest_loss(const Table& experiments, Ranking::Row& row) {
   if (step && largest > 0) row.largest_loss_share = largest / step->number_at(row.row);
 }
 
-/// Returns whether two rows differ only in their layout (not in model, batch, precision or machine): only such step
-/// times have common prediction errors.
-bool same_comparison_group(const Results& results, std::size_t a, std::size_t b) {
-  return std::all_of(results.axis_names.begin(), results.axis_names.end(), [&](const std::string& axis) {
-    const bool of_layout =
-        axis.starts_with("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos;
+/// What two experiments differ in, which decides what errors their step times have in common: those of all kernels on
+/// other networks, most of them with other layouts, and none with another model, batch, precision or machine.
+struct Difference {
+  bool layout = false, network = false, other = false;
+};
+
+Difference difference_of(const Results& results, std::size_t a, std::size_t b) {
+  Difference result;
+  for (const std::string& axis : results.axis_names) {
     const Column* column = results.experiments.find(axis);
-    return of_layout || column == nullptr || column->text_at(a) == column->text_at(b);
-  });
+    if (column == nullptr || column->text_at(a) == column->text_at(b)) continue;
+    constexpr std::array<std::string_view, 6> kOfNetwork{"topology",    "transport", "faults",
+                                                         "collectives", "placement", "cluster.nic"};
+    const auto begins = [&](std::string_view prefix) { return axis.starts_with(prefix); };
+    if (std::any_of(kOfNetwork.begin(), kOfNetwork.end(), begins))
+      result.network = true;
+    else if (begins("strategy") && axis != "strategy.global_batch" && axis.find("precision") == std::string::npos)
+      result.layout = true;
+    else
+      result.other = true;
+  }
+  return result;
 }
 
 /// The uncertainty of step times, and of every column that is proportional to them.
@@ -59,14 +72,36 @@ class StepTimeIntervals {
     const auto [low, high] = interval(row);
     const auto [best_low, best_high] = interval(best);
     const bool overlap = low <= best_high && best_low <= high;
-    if (!same_comparison_group(results_, best, row))
+    const Difference difference = difference_of(results_, best, row);
+    double same_up_to = 1;  // step times of a smaller ratio may be the same
+    if (difference.layout) same_up_to = std::max(at(3, best), at(3, row));
+    if (difference.network) same_up_to += network_error(best, row);
+    if (difference.other || std::isnan(same_up_to))
       return overlap ? Distinction::indistinguishable : Distinction::distinguishable;
     const double ratio = by_.number_at(row) / by_.number_at(best);
-    if (std::max(ratio, 1 / ratio) < std::max(at(3, best), at(3, row))) return Distinction::indistinguishable;
+    if (std::max(ratio, 1 / ratio) < same_up_to) return Distinction::indistinguishable;
     return overlap ? Distinction::overlapping : Distinction::distinguishable;
   }
 
  private:
+  /// Returns what the waits of two steps for their networks may be off by in comparison, as a share of the best one's
+  /// time: waits of a smaller ratio may be the same. Parts of a step that both networks leave alone cancel. NaN if
+  /// nothing is known of it.
+  double network_error(std::size_t best, std::size_t row) const {
+    const Column* ratio = results_.experiments.find("network_ratio");
+    if (ratio == nullptr) return std::nan("");
+    double waits = 0;
+    for (const StepPartInfo& part : core::workload::kStepParts) {
+      const bool is_of_network = part.part >= StepPart::slowed && part.part <= StepPart::exposed_ep;
+      const Column* column = is_of_network ? results_.experiments.find(part.column) : nullptr;
+      if (column == nullptr) continue;
+      constexpr double kSame = 1e-3;
+      const double a = column->number_at(best), b = column->number_at(row);
+      if (std::abs(a - b) > kSame * std::max(a, b)) waits += std::min(a, b);
+    }
+    return (std::max(ratio->number_at(best), ratio->number_at(row)) - 1) * waits / at(0, best);
+  }
+
   static constexpr std::array<std::string_view, 4> kColumns{"step_time_s", "step_time_low_s", "step_time_high_s",
                                                             "distinguishable_ratio"};
 
@@ -150,7 +185,9 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   for (const std::size_t row : rows) {
     const double best = sort_order.column->number_at(rows.front()), value = sort_order.column->number_at(row);
     const double relative_gap = sort_order.descending ? best / value - 1 : value / best - 1;
-    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row), relative_gap});
+    const Difference difference = difference_of(results, rows.front(), row);
+    ranking.rows.push_back({row, axes.layout(row), "", "", 0, times.compare(rows.front(), row),
+                            difference.network && !difference.other, relative_gap});
     find_largest_loss(experiments, ranking.rows.back());
   }
   fill_differences(results, ranking);

@@ -20,9 +20,9 @@ struct TopOptions {
 enum class Distinction {
   unknown,            // no interval, or the ranked column is not a measure of speed
   best,               // the best row itself
-  indistinguishable,  // layouts of one group: the ratio is within the error of measured pairs; others: the intervals
-                      // overlap
-  overlapping,        // layouts of one group that are distinguishable, though their intervals overlap
+  indistinguishable,  // other layouts or networks alone: the ratio is within the error that is not common to both;
+                      // otherwise: the intervals overlap
+  overlapping,        // other layouts or networks alone that are distinguishable, though their intervals overlap
   distinguishable     // the intervals do not overlap
 };
 
@@ -34,7 +34,8 @@ struct Ranking {
     std::string largest_loss;  // largest part of the step besides forward and backward kernels: "exposed_dp", or ""
     double largest_loss_share = 0;  // share of the step time
     Distinction distinction = Distinction::unknown;
-    double relative_gap = 0;  // how much worse than the best, as a share of the best: 0.2 takes a fifth longer
+    bool other_network = false;  // than the best, and the model, batch and machine are the same
+    double relative_gap = 0;     // how much worse than the best, as a share of the best: 0.2 takes a fifth longer
   };
   std::string by;
   bool descending = true;

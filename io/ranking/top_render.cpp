@@ -77,6 +77,18 @@ std::string basis_of(const Results& results, const Ranking& ranking) {
   return text;
 }
 
+/// Returns by how much the waits of steps for their networks must differ, where rows on several networks are compared.
+std::string network_basis_of(const Results& results, const Ranking& ranking) {
+  const Column* ratio = results.experiments.find("network_ratio");
+  const bool compared =
+      std::any_of(ranking.rows.begin(), ranking.rows.end(), [](const Ranking::Row& row) { return row.other_network; });
+  if (!compared || ratio == nullptr || std::isnan(ratio->number_at(ranking.rows.front().row))) return "";
+  return fmt::format(
+      "between networks the kernels' errors cancel; waits for collectives that differ by less than {:.0f} % are within "
+      "model error\n",
+      100 * (ratio->number_at(ranking.rows.front().row) - 1));
+}
+
 /// Returns the guessed figures in the intervals of the listed rows, and what they are worth.
 std::string guesses_in(const Results& results, const Ranking& ranking) {
   const Column* figures = results.experiments.find("step_time_guesses");
@@ -114,7 +126,7 @@ std::string footer(const Results& results, const Ranking& ranking) {
   for (const Ranking::Row& row : ranking.rows) rows.push_back(row.row);
   if (const std::string fluids = fluid_error_text(results.experiments, rows); !fluids.empty()) text += "\n" + fluids;
   return text + "\n" + tight_rows(results, ranking) + peaks_of(results, ranking) + basis_of(results, ranking) +
-         guesses_in(results, ranking) + assumed_text(assumed_defaults(results));
+         network_basis_of(results, ranking) + guesses_in(results, ranking) + assumed_text(assumed_defaults(results));
 }
 
 /// Returns whether two experiments have identical results: the settings in which they differ had no effect.

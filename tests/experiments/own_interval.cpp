@@ -126,7 +126,7 @@ TEST_CASE("of published families whose own runs are known, four of five further 
     double shares = 0, narrower = 0;
     int families = 0;
     for (const measured::Residuals& user : all) {
-      if (user.steps.size() <= own_runs) continue;
+      if (user.kind == measured::kNetworkKind || user.steps.size() <= own_runs) continue;
       std::vector<measured::Residuals> others;
       for (const measured::Residuals& one : all)
         if (one.family != user.family) others.push_back(one);

@@ -180,8 +180,25 @@ TEST_CASE("mutated tables of residuals are read or refused") {
   CHECK(refused < 1000);
 }
 
+TEST_CASE("networks are compared by collectives over nodes, which the intervals of steps leave out") {
+  const std::string network(measured::kNetworkKind);
+  const std::vector<Residuals> steps{family("a100_80", "dense", {-0.2, 0.3}, {0.1})};
+  std::vector<Residuals> all = steps;
+  all.push_back(family("a100_80", network, {0.5}, {0.1, 0.2, 0.3, 0.4, 0.5}));
+  const Interval one = interval(experiment("a100_80"), all), without = interval(experiment("a100_80"), steps);
+  CHECK(one.network_ratio == Approx(1.4));  // four of five
+  CHECK(std::isnan(without.network_ratio));
+  CHECK((one.low == without.low && one.high == without.high && one.basis == without.basis));
+  CHECK(one.distinguishable_ratio == without.distinguishable_ratio);
+  CHECK(interval(experiment("mi300x"), all).network_ratio == Approx(1.6));  // of another chip: half as much again
+  // Another chip's family has half the weight: of 1.5 all up to 0.4 of both are 1.2.
+  all.push_back(family("h100_sxm", network, {0.5}, {0.1, 0.2, 0.3, 0.4, 0.9}));
+  CHECK(interval(experiment("a100_80"), all).network_ratio == Approx(1.4));
+}
+
 TEST_CASE("intervals made without a family hold most of what was measured in it") {
-  const auto all = parsed(measured::compiled_table("residuals"));
+  auto all = parsed(measured::compiled_table("residuals"));
+  std::erase_if(all, [](const Residuals& one) { return one.kind == measured::kNetworkKind; });
   REQUIRE(all.size() >= 10);
   const Catalog catalog;
   double held = 0;

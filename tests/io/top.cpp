@@ -277,6 +277,48 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
   CHECK(json["rows"][1]["from_best"] == "indistinguishable");
 }
 
+TEST_CASE("on other networks the kernels' errors cancel, and those of the waits count") {
+  // Steps of 10 s and more on three fabrics, then the second fabric with another layout and with another batch. What
+  // waits for the network is 1, 1.6, 1.2, 1.6 and 1.6 s; 2 s of waits inside a node are the same in all.
+  const std::vector<double> waits{1, 1.6, 1.2, 1.6, 1.6};
+  std::vector<double> step, low, high;
+  for (const double s : waits)
+    step.push_back(9 + s), low.push_back(0.8 * step.back()), high.push_back(1.3 * step.back());
+  Results results;
+  results.axis_names = {"topology", "strategy.tp", "strategy.global_batch"};
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2, 3, 4}},
+                                 {"topology", "", "", std::vector<std::string>{"a", "b", "c", "b", "b"}},
+                                 {"strategy.tp", "", "", std::vector<std::int64_t>{1, 1, 1, 2, 1}},
+                                 {"strategy.global_batch", "", "", std::vector<std::int64_t>{8, 8, 8, 8, 16}},
+                                 {"status", "", "", std::vector<std::string>(5, "ran")},
+                                 {"step_time_s", "s", "", step},
+                                 {"step_time_low_s", "s", "", low},
+                                 {"step_time_high_s", "s", "", high},
+                                 {"distinguishable_ratio", "", "", std::vector<double>(5, 1.03)},
+                                 {"exposed_tp_s", "s", "", std::vector<double>(5, 2)},
+                                 {"exposed_dp_s", "s", "", waits}};
+  const auto distinctions = [&] {
+    std::map<std::size_t, Distinction> found;
+    for (const Ranking::Row& row : rank_experiments(results, {5, "step_time_s", ""}).rows)
+      found[row.row] = row.distinction;
+    return found;
+  };
+  // Without an interval of the network, by the intervals of the steps.
+  CHECK(distinctions()[1] == Distinction::indistinguishable);
+  // Waits of less than 1.4 times the best one's second may be the same: 0.4 s of 10.
+  results.experiments.columns.push_back({"network_ratio", "", "", std::vector<double>(5, 1.4)});
+  auto found = distinctions();
+  CHECK(found[1] == Distinction::overlapping);        // 0.6 s more
+  CHECK(found[2] == Distinction::indistinguishable);  // 0.2 s more
+  CHECK(found[3] == Distinction::indistinguishable);  // 0.6 s more, of which 0.4 and 3 % of 10 s may be error
+  CHECK(found[4] == Distinction::indistinguishable);  // of another batch, by the intervals
+  const auto text = [&](const char* where) {
+    return render_text(results, rank_experiments(results, {5, "step_time_s", where}));
+  };
+  CHECK_THAT(text(""), Catch::Contains("differ by less than 40 %") && Catch::Contains("+6.0 %, probably slower"));
+  CHECK_THAT(text("topology == \"b\""), !Catch::Contains("between networks"));
+}
+
 TEST_CASE("a ranking says when what it shows is a bound and no packet result") {
   Results results;
   results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1, 2}},
