@@ -64,7 +64,7 @@ std::string cluster_of(const cxxopts::ParseResult& parsed, experiments::jobs::Jo
   const ClusterSpec machines = machines_of(options, catalog);
   if (machines.gpus() != job.gpus)
     throw core::InputError(fmt::format("has {} GPUs, and the job {}", machines.gpus(), job.gpus), "--node-list");
-  if (const std::string unused = unused_text(machines); !unused.empty()) job.notes.push_back(unused);
+  if (const std::string unused = unused_text(machines); !unused.empty()) job.notes.push_back("assumed: " + unused);
   return cluster_text(machines);
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/sharing/key.hpp"
+#include "experiments/rules/validity.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
@@ -141,6 +142,17 @@ int LayoutSearch::run() {
   return code == kExitDrained ? kExitDone : code;
 }
 
+/// Returns findings without simulated layouts, of a screening in `directory`.
+SearchFindings LayoutSearch::screened_findings(std::size_t fitting, io::Results screened,
+                                               const std::filesystem::path& directory) const {
+  SearchFindings result;
+  result.layouts = sweep_.experiments.size();
+  result.fitting = fitting;
+  result.screened = std::move(screened);
+  result.screening = directory.string();
+  return result;
+}
+
 int LayoutSearch::screen_all(const std::filesystem::path& directory) {
   print_message("screening {} layouts analytically\n", sweep_.experiments.size());
   std::optional<io::Results> screened;
@@ -151,7 +163,7 @@ int LayoutSearch::screen_all(const std::filesystem::path& directory) {
     return kExitFailed;
   }
   const std::size_t fitting = by_throughput(*screened).size();
-  findings_ = SearchFindings{sweep_.experiments.size(), fitting, std::move(*screened), directory.string(), {}, {}, {}};
+  findings_ = screened_findings(fitting, std::move(*screened), directory);
   findings_->search_status.end = end_;
   return end_ == SearchEnd::budget ? kExitDone : code;
 }
@@ -173,8 +185,7 @@ int LayoutSearch::screen(std::size_t count, Deadline deadline) {
   const std::size_t before = findings_ ? by_throughput(findings_->screened).size() : 0;
   if (code == kExitDrained && by_throughput(*results).size() <= before) return code;
   screened_ = std::move(part);
-  findings_ = SearchFindings{
-      sweep_.experiments.size(), bounded_.order.size(), std::move(*results), directory.string(), std::nullopt, {}, {}};
+  findings_ = screened_findings(bounded_.order.size(), std::move(*results), directory);
   return code;
 }
 
@@ -196,12 +207,29 @@ int LayoutSearch::screen_open_layouts() {
   }
 }
 
+/// Returns when the simulation of the best is told to end. The first packets have half of what is left, so that there
+/// is time for fluids if none of them are ready by then.
+LayoutSearch::Deadline LayoutSearch::simulation_deadline() const {
+  const Deadline last = last_deadline();
+  if (!last || findings_->simulated || !may_be_fluids()) return last;
+  const auto half = std::max(kShortestRun, std::chrono::duration_cast<milliseconds>(*last - Clock::now()) / 2);
+  return Clock::now() + half - std::min(kEndOfRun, half / 2);
+}
+
+/// Returns whether fluids may take the place of packets, which the user may have asked for with a key that needs them.
+bool LayoutSearch::may_be_fluids() const {
+  if (limits_.budget.count() == 0 || simulation_ == Simulation::fluids) return false;
+  experiments::GraphCache graphs;
+  const experiments::Sweep first = simulated_part(screened_, {0}, Simulation::fluids);
+  return !experiments::find_violation(first.experiments.front().config(), graphs);
+}
+
 /// Simulates the `count` best layouts of the screening. If that is stopped, whichever has more of this round and the
 /// one before it remains.
 int LayoutSearch::simulate_best(std::size_t count, bool is_answer) {
   const std::vector<std::size_t> ranked = by_throughput(findings_->screened);
   experiments::Sweep best =
-      packet_sweep(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
+      simulated_part(screened_, {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}, simulation_);
   const std::string job = serialize_job(best, {share_, {}});
   auto directory = search_path(fmt::format("{}-{}", count, key_of_round(job)));
   if (is_answer && holds_another(options_.directory, job))
@@ -209,16 +237,17 @@ int LayoutSearch::simulate_best(std::size_t count, bool is_answer) {
                   directory.string());
   else if (is_answer)
     directory = options_.directory;
-  std::optional<io::Results> packets;
-  const int code = run_in(directory, best, last_deadline(), packets);
-  if (!packets) {
+  std::optional<io::Results> results;
+  const int code = run_in(directory, best, simulation_deadline(), results);
+  if (!results) {
     if (code != kExitDrained) findings_.reset();
     return code;
   }
-  const std::size_t before = findings_->packets ? finished_of(*findings_->packets) : 0;
-  if (code == kExitDrained && finished_of(*packets) <= before) return code;
-  findings_->packets = std::move(packets);
-  findings_->packet_run = directory.string();
+  const std::size_t before = findings_->simulated ? finished_of(*findings_->simulated) : 0;
+  if (code == kExitDrained && finished_of(*results) <= before) return code;
+  findings_->simulated = std::move(results);
+  findings_->simulated_run = directory.string();
+  findings_->simulation = simulation_;
   simulated_ = std::move(best);
   update_status();
   return code;
@@ -235,19 +264,25 @@ std::size_t LayoutSearch::missing_in_screening(double rate) const {
 }
 
 /// Simulates the best until none of the others can be faster. Without much time, the best of what was screened come
-/// before a longer screening.
+/// before a longer screening, and fluids take the place of packets of which none are ready in time.
 int LayoutSearch::simulate() {
   const bool limited_time = limits_.budget.count() > 0;
   const auto next = [&] {
     const std::size_t layouts = by_throughput(findings_->screened).size();
-    const SearchStatus so_far = findings_->packets ? findings_->search_status : SearchStatus();
+    const SearchStatus so_far = findings_->simulated ? findings_->search_status : SearchStatus();
     if (limited_time && so_far.simulated > 0 && so_far.settled()) return so_far.simulated;
     return next_round(so_far, layouts, limits_.simulations, limited_time);
   };
   for (std::size_t count = next(); count > 0 && !over();) {
-    print_message("simulating the best {} packet by packet\n", count);
-    if (const int code = simulate_best(count, false); !findings_ || code == kExitDrained) return code;
-    const double best = best_of(throughputs(*findings_->packets));
+    print_message("simulating the best {} {}\n", count,
+                  simulation_ == Simulation::packets ? "packet by packet" : "as fluids");
+    if (const int code = simulate_best(count, false); !findings_ || code == kExitDrained) {
+      if (!findings_ || over()) return code;
+      if (!findings_->simulated && !may_be_fluids()) return code;
+      if (!findings_->simulated) simulation_ = Simulation::fluids;
+      continue;
+    }
+    const double best = best_of(throughputs(*findings_->simulated));
     const std::size_t after = next();
     const std::size_t missing = best > 0 ? missing_in_screening(best) : 0;
     if (missing > 0 && !(limited_time && after > count)) {
@@ -255,7 +290,8 @@ int LayoutSearch::simulate() {
       const int code = screen(missing, last_deadline());
       if (!findings_) return code;
       if (!over()) continue;
-      if (!findings_->packets) std::tie(findings_, screened_) = before;  // no time to simulate the best of those again
+      if (!findings_->simulated)
+        std::tie(findings_, screened_) = before;  // no time to simulate the best of those again
       return code;
     }
     if (after == count) return simulate_best(count, true);
@@ -277,6 +313,7 @@ nlohmann::ordered_json LayoutSearch::bounds_json(std::size_t k) const {
     rows.push_back({{"layout", layout}, {"tokens_per_s_per_gpu_at_most", bounded_.rates[row]}});
   }
   return {{"fidelity", "bounds"},
+          {"assumed", sweep_.assumed},
           {"ended", end_ == SearchEnd::stopped ? "stopped" : "budget"},
           {"fitting", bounded_.order.size()},
           {"not_looked_at", bounded_.unknown},
@@ -299,7 +336,7 @@ std::string LayoutSearch::bounds_text(std::size_t k) const {
   for (const auto& row : found.at("top").at("rows"))
     text += fmt::format("{:2}  at most {:.1f} tokens/s/GPU  {}\n", ++place,
                         row.at("tokens_per_s_per_gpu_at_most").get<double>(), row.at("layout").get<std::string>());
-  return text;
+  return text + io::assumed_text(sweep_.assumed);
 }
 
 const experiments::Settings& LayoutSearch::best() const {
@@ -318,10 +355,10 @@ void LayoutSearch::update_status() {
   const std::vector<double> rates = throughputs(found.screened, ranked);
   std::vector<double> simulated, others;
   std::size_t unfinished = 0;
-  if (found.packets) {
-    simulated = throughputs(*found.packets);
+  if (found.simulated) {
+    simulated = throughputs(*found.simulated);
     for (std::size_t row = 0; row < simulated.size(); ++row)
-      if (found.packets->experiments.find("status")->text_at(row) == "pending")
+      if (found.simulated->experiments.find("status")->text_at(row) == "pending")
         ++unfinished, others.push_back(rates[row]);
   }
   for (std::size_t row = 0; row < bounded_.rates.size(); ++row)

@@ -1,5 +1,6 @@
 // One search: lower bounds of all layouts, a screening of those that these leave open, and rounds that simulate the
-// best packet by packet. Each round is a run that the same command line resumes.
+// best packet by packet, or as fluids where there is no time for packets. Each round is a run that the same command
+// line resumes.
 #pragma once
 
 #include <chrono>
@@ -44,12 +45,16 @@ class LayoutSearch {
   int screen_all(const std::filesystem::path& directory);
   int screen(std::size_t count, Deadline deadline);
   int screen_open_layouts();
+  SearchFindings screened_findings(std::size_t fitting, io::Results screened,
+                                   const std::filesystem::path& directory) const;
   int simulate();
   int simulate_best(std::size_t count, bool is_answer);
   std::size_t missing_in_screening(double rate) const;
   void update_status();
   bool over();
+  bool may_be_fluids() const;
   Deadline last_deadline() const;
+  Deadline simulation_deadline() const;
   std::filesystem::path search_path(const std::string& name) const {
     return options_.directory.string() + ".search/" + name;
   }
@@ -63,7 +68,8 @@ class LayoutSearch {
   SearchEnd end_ = SearchEnd::limit;
   BoundedLayouts bounded_;
   experiments::Sweep screened_;   // the first layouts of `bounded_`
-  experiments::Sweep simulated_;  // packet by packet, the best of them
+  experiments::Sweep simulated_;  // the best of them
+  Simulation simulation_ = Simulation::packets;
   std::optional<SearchFindings> findings_;
 };
 

@@ -91,9 +91,11 @@ experiments::Sweep part_of(const experiments::Sweep& sweep, const std::vector<st
   return result;
 }
 
-experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows) {
+experiments::Sweep simulated_part(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows,
+                                  Simulation simulation) {
+  const std::string fidelity = simulation == Simulation::packets ? "packet" : "fluid";
   experiments::Sweep result = part_of(sweep, rows);
-  for (experiments::Experiment& one : result.experiments) one.settings["fidelity"] = std::string("packet");
+  for (experiments::Experiment& one : result.experiments) one.settings["fidelity"] = fidelity;
   return result;
 }
 
@@ -113,11 +115,11 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 
 namespace {
 
-/// Returns Spearman's coefficient between the screening and the packet simulation, over the layouts that ran in both;
+/// Returns Spearman's coefficient between the screening and the simulation, over the layouts that ran in both;
 /// NaN for fewer than two.
 double agreement(const SearchFindings& findings) {
   const std::vector<double> bounds = throughputs(findings.screened, by_throughput(findings.screened));
-  const std::vector<double> exact = throughputs(*findings.packets);
+  const std::vector<double> exact = throughputs(*findings.simulated);
   std::vector<double> before, after;
   for (std::size_t row = 0; row < exact.size(); ++row)
     if (!std::isnan(exact[row])) before.push_back(bounds.at(row)), after.push_back(exact[row]);
@@ -150,17 +152,24 @@ std::string unknown_text(const SearchStatus& status) {
   return text;
 }
 
+/// Returns how the best were simulated, as the end of a sentence.
+const char* how_simulated(const SearchFindings& findings) {
+  return findings.simulation == Simulation::packets ? "packet by packet"
+                                                    : "as fluids, as packets took longer than there was time for";
+}
+
 /// Returns a sentence on whether the winner is certain, or on what may still be better, and by how much.
 std::string certainty_text(const SearchFindings& findings, bool all_ran) {
   const SearchStatus& status = findings.search_status;
-  if (!findings.packets || status.simulated == 0)
+  if (!findings.simulated || status.simulated == 0)
     return fmt::format("not proven: no packets were simulated, and these step times ignore contention{}; {}\n",
                        unknown_text(status), why_open(findings));
   if (status.settled())
     return fmt::format(
-        "proven optimal within the model{}: no other layout's lower bound, by sums or by analytic "
+        "proven optimal within the model{}{}: no other layout's lower bound, by sums or by analytic "
         "simulation, is below the step time of #1\n",
-        all_ran ? "" : ", of those that ran");
+        all_ran ? "" : ", of those that ran",
+        findings.simulation == Simulation::fluids ? " and the error of fluids" : "");
   const std::string open = status.open > 0 ? fmt::format("{} more may be faster than #1, by at most {:.1f} %",
                                                          number(status.open), 100 * status.max_gain)
                                            : "none that was looked at can be faster than #1";
@@ -174,7 +183,7 @@ std::string status_text(const SearchFindings& findings) {
   const std::size_t ran = by_throughput(findings.screened).size(), rows = findings.screened.experiments.rows();
   const std::size_t screened = rows - (pending == counts.end() ? 0 : pending->second);
   const SearchStatus& status = findings.search_status;
-  if (!findings.packets && status.end == SearchEnd::limit)
+  if (!findings.simulated && status.end == SearchEnd::limit)
     return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
                        layouts(ran));
   std::string text =
@@ -189,8 +198,9 @@ std::string status_text(const SearchFindings& findings) {
   else
     text += fmt::format("; the {} with the best lower bounds", number(screened));
   text += fmt::format(" were screened analytically (run {})", findings.screening);
-  if (status.simulated > 0) text += fmt::format(", the best {} simulated packet by packet", status.simulated);
-  if (status.end != SearchEnd::limit && status.simulated > 0) text += fmt::format(" (run {})", findings.packet_run);
+  if (status.simulated > 0)
+    text += fmt::format(", the best {} simulated {}", status.simulated, how_simulated(findings));
+  if (status.end != SearchEnd::limit && status.simulated > 0) text += fmt::format(" (run {})", findings.simulated_run);
   text += "\n";
   if (ran < screened)
     text += fmt::format("{} of those screened did not run, and are in no comparison: too large, or as their run says\n",
@@ -213,17 +223,20 @@ std::string training_text(const io::Results& results) {
 std::string agreement_text(const SearchFindings& findings) {
   const double rank = agreement(findings);
   if (std::isnan(rank)) return "";
-  const char* meaning = rank < 0.5 ? ": they disagree, trust the packets" : "";
-  return fmt::format("analytic and packet rankings of these: Spearman {:.2f}{}\n", rank, meaning);
+  const bool packets = findings.simulation == Simulation::packets;
+  const std::string meaning =
+      rank < 0.5 ? fmt::format(": they disagree, trust the {}", packets ? "packets" : "fluids") : "";
+  return fmt::format("analytic and {} rankings of these: Spearman {:.2f}{}\n", packets ? "packet" : "fluid", rank,
+                     meaning);
 }
 
 /// Returns the best of the screening that were not simulated, as far as the `k` best that are listed lack some; empty
 /// if there are none.
 std::string screened_text(const SearchFindings& findings, std::int64_t k) {
-  const auto listed = static_cast<std::int64_t>(by_throughput(*findings.packets).size());
+  const auto listed = static_cast<std::int64_t>(by_throughput(*findings.simulated).size());
   if (listed >= k) return "";
   io::Ranking others = ranked(findings.screened);
-  const std::vector<double> simulated = throughputs(*findings.packets);
+  const std::vector<double> simulated = throughputs(*findings.simulated);
   for (std::size_t row = simulated.size(); row-- > 0;)
     if (!std::isnan(simulated[row])) others.rows.erase(others.rows.begin() + static_cast<std::ptrdiff_t>(row));
   if (others.rows.empty()) return "";
@@ -237,7 +250,7 @@ std::string screened_text(const SearchFindings& findings, std::int64_t k) {
 }  // namespace
 
 const io::Results& final_results(const SearchFindings& findings) {
-  return findings.packets && findings.search_status.simulated > 0 ? *findings.packets : findings.screened;
+  return findings.simulated && findings.search_status.simulated > 0 ? *findings.simulated : findings.screened;
 }
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {
@@ -258,14 +271,16 @@ Json search_json(const SearchFindings& findings, std::int64_t k) {
     return Json::parse(io::render_json(results, ranking));
   };
   const io::Results& results = final_results(findings);
-  const bool packets = &results != &findings.screened;
+  const bool is_simulated = &results != &findings.screened;
   constexpr const char* kEnds[] = {"limit", "budget", "stopped"};
-  Json result{{"fidelity", packets ? "packet" : "analytic"},
+  const char* simulation = findings.simulation == Simulation::packets ? "packet" : "fluid";
+  Json result{{"fidelity", is_simulated ? simulation : "analytic"},
+              {"assumed", io::assumed_defaults(results)},
               {"fitting", findings.fitting},
               {"ended", kEnds[static_cast<std::size_t>(findings.search_status.end)]},
               {"top", json_of(results, ranked(results, k))},
               {"pareto", json_of(results, front_of(results, ranked(results))).at("rows")}};
-  if (!packets) return result;
+  if (!is_simulated) return result;
   const double rank = agreement(findings);
   result["screening"] = {{"run", findings.screening},
                          {"layouts", by_throughput(findings.screened).size()},

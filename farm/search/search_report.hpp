@@ -22,21 +22,28 @@ std::vector<std::size_t> by_throughput(const io::Results& results);
 std::vector<double> throughputs(const io::Results& results, const std::vector<std::size_t>& rows);
 std::vector<double> throughputs(const io::Results& results);
 
-/// Returns the experiments of `rows` as a sweep of its own, with the same axes; `packet_sweep` with packet fidelity.
+/// How the best layouts of a screening are simulated: packet by packet, or as fluids where there is no time for
+/// packets.
+enum class Simulation : std::uint8_t { packets, fluids };
+
+/// Returns the experiments of `rows` as a sweep of its own, with the same axes; `simulated_part` with the fidelity of
+/// `simulation`.
 experiments::Sweep part_of(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
-experiments::Sweep packet_sweep(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows);
+experiments::Sweep simulated_part(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows,
+                                  Simulation simulation);
 
 struct SearchFindings {
   std::size_t layouts = 0;  // of the space, and those that fit into memory
   std::size_t fitting = 0;
-  io::Results screened;                // analytic results: of all layouts, or of those whose bounds leave them open
-  std::string screening;               // run directory of the screening
-  std::optional<io::Results> packets;  // of the best screened layouts, in order of their analytic throughput
-  std::string packet_run;              // run directory of these
-  SearchStatus search_status;          // of the packet results
+  io::Results screened;                  // analytic results: of all layouts, or of those whose bounds leave them open
+  std::string screening;                 // run directory of the screening
+  std::optional<io::Results> simulated;  // of the best screened layouts, in order of their analytic throughput
+  std::string simulated_run;             // run directory of these
+  Simulation simulation = Simulation::packets;  // of these
+  SearchStatus search_status;                   // of these
 };
 
-/// Returns the results that answer the search: of packets, or of the screening if there are none.
+/// Returns the results that answer the search: simulated ones, or those of the screening if there are none.
 const io::Results& final_results(const SearchFindings& findings);
 
 std::string search_text(const SearchFindings& findings, std::int64_t k);

@@ -352,12 +352,6 @@ std::string topology_of(const SearchOptions& options, const ClusterSpec& machine
 
 }  // namespace
 
-std::string unused_text(const ClusterSpec& machines) {
-  if (machines.unused == 0) return "";
-  return fmt::format("assumed: {} of the {} GPUs of each rack of {}, so that all racks have as many",
-                     machines.gpus_per_node, machines.gpus_per_node + machines.unused, machines.cluster);
-}
-
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
   ClusterSpec result{name,
@@ -390,6 +384,12 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
   return result;
 }
 
+std::string unused_text(const ClusterSpec& machines) {
+  if (machines.unused == 0) return "";
+  return fmt::format("cluster.gpus_per_node={} (of the {} of each rack of {}, so that all racks have as many)",
+                     machines.gpus_per_node, machines.gpus_per_node + machines.unused, machines.cluster);
+}
+
 std::string cluster_text(const ClusterSpec& machines) {
   const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
   const std::string& name = machines.cluster;
@@ -397,6 +397,32 @@ std::string cluster_text(const ClusterSpec& machines) {
                      experiments::is_cluster_file(name) ? quoted(name) : name, machines.nodes, machines.gpus_per_node,
                      machines.node_list.empty() ? "" : ", node_list: " + quoted(machines.node_list));
 }
+
+namespace {
+
+/// Returns what the options leave open and the space has a value for, with the option that says otherwise.
+Texts assumed_in(const SearchOptions& options, const ClusterSpec& machines, const ModelShape& shape,
+                 std::int64_t batch) {
+  Texts assumed;
+  if (!options.gpus && !options.nodes && options.node_list.empty())
+    assumed.push_back(fmt::format("cluster.nodes={} (all {} GPUs of {}; --gpus N)", machines.nodes, machines.gpus(),
+                                  machines.cluster));
+  if (machines.unused > 0) assumed.push_back(unused_text(machines));
+  const auto is_given = [&](const std::string& key) {
+    return std::any_of(options.set.begin(), options.set.end(),
+                       [&](const std::string& one) { return one.starts_with(key + "="); });
+  };
+  if (options.topology.empty() && machines.fabric.empty() && !is_given("topology"))
+    assumed.push_back(fmt::format("topology={} (--topology NAME)", topology_of(options, machines)));
+  // One that the model's file does not say is among the defaults of the document.
+  if (shape.has_sequence && !options.sequence && !is_given("model.sequence"))
+    assumed.push_back(fmt::format("model.sequence={} (the model's own; --sequence N)", shape.sequence));
+  if (!options.global_batch && !is_given("strategy.global_batch"))
+    assumed.push_back(fmt::format("strategy.global_batch={} (a sample for each GPU; --global-batch N)", batch));
+  return assumed;
+}
+
+}  // namespace
 
 SearchSpace search_space(const SearchOptions& options, const experiments::Catalog& catalog) {
   SweepDocument document{Pins(options.set)};
@@ -435,7 +461,7 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   SearchSpace result;
   result.name = fmt::format("{}-on-{}-{}", shape.name, gpus, machines.gpu.empty() ? machines.cluster : machines.gpu);
   result.yaml = document.render(result.name);
-  if (!shape.has_sequence) result.assumed_sequence = shape.sequence;
+  result.assumed = assumed_in(options, machines, shape, batch);
   return result;
 }
 

@@ -34,9 +34,9 @@ struct SearchOptions {
 };
 
 struct SearchSpace {
-  std::string name;                   // "mixtral-8x7b-on-1024-h100_sxm"
-  std::string yaml;                   // the sweep document
-  std::int64_t assumed_sequence = 0;  // of a model from a file, unless --sequence gives it; 0: nothing is assumed
+  std::string name;                  // "mixtral-8x7b-on-1024-h100_sxm"
+  std::string yaml;                  // the sweep document
+  std::vector<std::string> assumed;  // what the question does not say: "strategy.global_batch=256 (…)"
 };
 
 /// Machines of a cluster.
@@ -53,7 +53,7 @@ struct ClusterSpec {
 /// Returns the machines that the options name: whole nodes, fewer GPUs than one node has, or as many of each rack as
 /// the number of GPUs is a multiple of, as 512 are of 64 in racks of 72.
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog);
-/// Returns what the user should know of machines that are not used whole; empty if they are.
+/// Returns what of each rack is used, as an assumed setting; empty if racks are used whole.
 std::string unused_text(const ClusterSpec& machines);
 /// Returns them as a document names them, in YAML.
 std::string cluster_text(const ClusterSpec& machines);

@@ -1,6 +1,7 @@
 // `manyworlds search --model M --gpu G --gpus N`: writes the sweep of all layouts, screens it analytically, and
 // simulates the best packet by packet until it is certain which is the fastest.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -162,8 +163,9 @@ LayoutGain layout_gain(experiments::Sweep own, const experiments::Settings& best
 std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& findings,
                      const experiments::Settings& best, const std::string& file) {
   // What the job itself takes is the answer's other half: it is simulated like the best, unless the user wants an end.
-  const bool packets = findings.packets && findings.search_status.end != SearchEnd::stopped;
-  std::vector<std::string> set{packets ? "fidelity=packet" : "fidelity=analytic"};
+  const bool simulated = findings.simulated && findings.search_status.end != SearchEnd::stopped;
+  const bool packets = findings.simulation == Simulation::packets;
+  std::vector<std::string> set{!simulated ? "fidelity=analytic" : packets ? "fidelity=packet" : "fidelity=fluid"};
   for (const std::string& one : read_set_options(parsed))
     if (!one.starts_with("strategy.") && one.find("=[") == std::string::npos) set.push_back(one);
   for (const auto& [option, key] : {std::pair("global-batch", "strategy.global_batch"), {"sequence", "model.sequence"}})
@@ -171,10 +173,11 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
   const std::string topology = parsed["topology"].as<std::string>();
   const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
   if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
-  if (packets) print_message("simulating the layout of {} itself packet by packet\n", file);
+  if (simulated)
+    print_message("simulating the layout of {} itself {}\n", file, packets ? "packet by packet" : "as fluids");
   const experiments::Sweep own = job_experiment(parsed, set).sweep;
   const SingleRun run(own);
-  const io::Results& results = packets ? *findings.packets : findings.screened;
+  const io::Results& results = simulated ? *findings.simulated : findings.screened;
   const double mine = throughputs(run.results()).front();
   const bool gains = best_of(throughputs(results)) > mine;  // false if the job itself does not run
   return own_rank_text(results, file, run.results(), gains ? layout_gain(own, best, file) : LayoutGain());
@@ -209,7 +212,7 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
 
 /// Writes the report of the answer beside its results.
 void write_page(const SearchFindings& found, std::int64_t k) {
-  const std::filesystem::path run = &final_results(found) == &found.screened ? found.screening : found.packet_run;
+  const std::filesystem::path run = &final_results(found) == &found.screened ? found.screening : found.simulated_run;
   const std::filesystem::path file = run / "report.html";
   io::TopOptions top;
   top.k = k;
@@ -323,14 +326,12 @@ int run_search(const Invocation& invocation) {
   }
   refuse_guesses(*parsed, searched.sweep, catalog);
   emit.check_some(searched.sweep, job ? &*job : nullptr, catalog);
-  if (!search_options.global_batch) print_message("assumed: a sample of each step for every GPU (--global-batch N)\n");
-  if (const std::string unused = unused_text(machines_of(search_options, catalog)); !unused.empty())
-    print_message("{}\n", unused);
-  if (space.assumed_sequence > 0)
-    print_message("assumed: samples of {} tokens, which the model's file does not say (--sequence N)\n",
-                  space.assumed_sequence);
-  else if (!search_options.sequence)
-    print_message("assumed: the model's own sequence length (--sequence N)\n");
+  if (!space.assumed.empty()) {
+    const std::string asked = fmt::format("{}", fmt::join(space.assumed, ", "));
+    print_message("assumed: {}\n", asked);
+    std::string& all = searched.sweep.assumed;
+    all = all.empty() ? asked : asked + ", " + all;
+  }
   const RunOptions run_options = read_run_options(*parsed, search_directory_of(*parsed, searched));
   print_message("run directory: {}\n", run_options.directory.string());
   check_preconditions(run_options);

@@ -213,6 +213,23 @@ TEST_CASE("a search of a model whose layers are no multiple gives the ends light
   CHECK(values_of(words, "strategy.pp").count("8") == 1);
 }
 
+TEST_CASE("what a question leaves open is listed with the option that says otherwise") {
+  const experiments::Catalog catalog;
+  SearchOptions bare;
+  bare.model = "llama3-8b", bare.gpu = "h100_sxm";
+  const std::vector<std::string> assumed = search_space(bare, catalog).assumed;
+  REQUIRE(assumed.size() == 4);
+  CHECK_THAT(assumed[0], Catch::StartsWith("cluster.nodes=") && Catch::Contains("--gpus N"));
+  CHECK(assumed[1] == "topology=rail_optimized (--topology NAME)");
+  CHECK(assumed[2] == "model.sequence=8192 (the model's own; --sequence N)");
+  CHECK_THAT(assumed[3], Catch::StartsWith("strategy.global_batch=") && Catch::Contains("--global-batch N"));
+  SearchOptions full = bare;
+  full.gpus = 64, full.global_batch = 128, full.sequence = 4096, full.topology = "fat_tree";
+  CHECK(search_space(full, catalog).assumed.empty());
+  bare.set = {"strategy.global_batch=64", "model.sequence=2048"};
+  CHECK(search_space(bare, catalog).assumed.size() == 2);
+}
+
 TEST_CASE("machines of a search: a GPU and how many") {
   const experiments::Catalog catalog;
   const auto refused = [&](SearchOptions words) {
@@ -231,8 +248,10 @@ TEST_CASE("machines of a search: a GPU and how many") {
   CHECK_THAT(refused(words), Catch::Contains("60 GPUs are no whole nodes of 8") && Catch::Contains("64 would be"));
   words.gpu = "gb300_nvl72", words.gpus = 512;  // of racks of 72
   CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 8, gpus_per_node: 64"));
-  CHECK(unused_text(machines_of(words, catalog)) ==
-        "assumed: 64 of the 72 GPUs of each rack of gb300_nvl72_racks, so that all racks have as many");
+  CHECK_THAT(
+      search_space(words, catalog).assumed,
+      Catch::VectorContains(std::string(
+          "cluster.gpus_per_node=64 (of the 72 of each rack of gb300_nvl72_racks, so that all racks have as many)")));
   words.gpus = 73;
   CHECK_THAT(refused(words), Catch::Contains("73 GPUs are no whole nodes of 72"));
   words.gpu = small_words().gpu;
