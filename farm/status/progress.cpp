@@ -28,7 +28,7 @@ Progress::Progress(const std::vector<std::string>& kinds, const std::vector<doub
     kind_of_.push_back(place->second);
     ++counts_[place->second].total;
   }
-  for (const double cost : costs) cost_left_ += cost;
+  for (std::size_t task = 0; task < costs.size(); ++task) counts_[kind_of_[task]].cost_left += costs[task];
 }
 
 void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
@@ -36,14 +36,30 @@ void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
   ++count.done;
   count.failed += outcome.ok() ? 0 : 1;
   quarantined_ += outcome.status == Status::crash ? 1 : 0;
-  cost_left_ -= costs_[task];
+  count.cost_left -= costs_[task];
   if (known) {
     ++known_;
   } else {
-    ++computed_;
-    cost_computed_ += costs_[task];
+    ++computed_, ++count.computed;
+    count.cost_computed += costs_[task];
     elapsed_us_ += outcome.elapsed_us;
+    count.elapsed_us += outcome.elapsed_us;
   }
+}
+
+/// Returns the time that the tasks left take, if each kind goes on as it went: costs of different kinds are not alike.
+/// Nothing before the first task of a kind that is left was computed.
+std::optional<double> Progress::time_left_s(double elapsed_s) const {
+  double left_us = 0;
+  for (const Count& count : counts_) {
+    if (count.done == count.total) continue;
+    if (count.computed == 0 || elapsed_us_ <= 0) return std::nullopt;
+    const double share = count.cost_computed > 0
+                             ? std::max(0.0, count.cost_left) / count.cost_computed
+                             : static_cast<double>(count.total - count.done) / static_cast<double>(count.computed);
+    left_us += share * static_cast<double>(count.elapsed_us);
+  }
+  return left_us * elapsed_s / static_cast<double>(elapsed_us_);
 }
 
 namespace {
@@ -91,14 +107,8 @@ nlohmann::json Progress::status(const std::string& state, double elapsed_s) cons
       {"pid", ::getpid()},
       {"updated", static_cast<std::int64_t>(std::time(nullptr))}};
   status["rate_per_s"] = elapsed_s > 0 ? static_cast<double>(computed_) / elapsed_s : 0.0;
-  status["time_left_s"] = nullptr;
-  if (all.done == all.total) {
-    status["time_left_s"] = 0.0;
-  } else if (computed_ > 0 && elapsed_s > 0) {
-    const double by_cost = cost_computed_ > 0 ? std::max(0.0, cost_left_) * elapsed_s / cost_computed_ : 0;
-    const double by_count = static_cast<double>(all.total - all.done) * elapsed_s / static_cast<double>(computed_);
-    status["time_left_s"] = cost_computed_ > 0 ? by_cost : by_count;
-  }
+  const std::optional<double> left = time_left_s(elapsed_s);
+  status["time_left_s"] = left ? nlohmann::json(*left) : nullptr;
   status["sharing"] = nullptr;
   return status;
 }

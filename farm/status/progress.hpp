@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,16 @@ class Progress {
 
  private:
   struct Count {
-    std::uint64_t total = 0, done = 0, failed = 0;
+    std::uint64_t total = 0, done = 0, failed = 0, computed = 0;
+    double cost_left = 0, cost_computed = 0;
+    std::int64_t elapsed_us = 0;
   };
+  std::optional<double> time_left_s(double elapsed_s) const;
+
   std::vector<std::uint32_t> kind_of_;
   std::vector<std::string> names_;
   std::vector<Count> counts_;
   std::vector<double> costs_;
-  double cost_left_ = 0, cost_computed_ = 0;
   std::uint64_t computed_ = 0, known_ = 0;
   std::int64_t elapsed_us_ = 0;
   std::vector<WorkerLoad> loads_;

@@ -95,16 +95,19 @@ TEST_CASE("a number of ranks below one is bad input") {
   CHECK_THROWS_AS(rank_count(16 * available_cpus() + 1), core::InputError);
 }
 
-TEST_CASE("progress counts per kind and expects the time that cost predicts") {
-  Progress progress({"collectives", "steps", "steps"}, {30, 10, 20}, 2);
+TEST_CASE("progress counts per kind and expects the time that cost predicts of each kind") {
+  Progress progress({"collectives", "steps", "steps", "steps"}, {30, 10, 20, 5}, 2);
   progress.settled(0, {Status::ok, "", 500'000}, false);
-  const auto status = progress.status("running", 6);
-  CHECK(status["done"] == 1);
-  CHECK(status["total"] == 3);
+  CHECK(progress.status("running", 3)["time_left_s"].is_null());  // what a step takes is not known yet
+  progress.settled(1, {Status::ok, "", 2'500'000}, false);
+  const auto status = progress.status("running", 1.5);
+  CHECK(status["done"] == 2);
+  CHECK(status["total"] == 4);
   CHECK(status["kinds"][0]["done"] == 1);
-  CHECK(status["kinds"][1]["total"] == 2);
-  CHECK(status["time_left_s"] == Approx(6.0));  // half of the cost took 6 s
-  CHECK(progress_line(status) == "collectives 1/1, steps 0/2, 0.2/s, 6s left");
+  CHECK(status["kinds"][1]["total"] == 3);
+  // Steps of a cost of 10 took 2.5 s, so that 25 take 6.25 s; 3 s of work took 1.5 s.
+  CHECK(status["time_left_s"] == Approx(3.125));
+  CHECK(progress_line(status) == "collectives 1/1, steps 1/3, 1.3/s, 3s left");
   CHECK(duration_text(59.6) == "1m00s");
   CHECK(duration_text(3'725) == "1h02m");
 }
