@@ -200,8 +200,12 @@ const core::OptionTable<Configuration>& step_options() {
 const core::OptionTable<core::step::Limit>& limit_options() {
   static const core::OptionTable<core::step::Limit> table{
       option("link_hops", &core::step::Limit::link_hops,
-             "packets times links; an experiment beyond the limit is too_large", {1, 9'007'199'254'740'992}),
-      option("events", &core::step::Limit::events, "events; an experiment beyond the limit is too_large",
+             "packets times links that have to be simulated, what recurs in a step counted once; an experiment beyond "
+             "the limit is too_large",
+             {1, 9'007'199'254'740'992}),
+      option("events", &core::step::Limit::events,
+             "entries into collectives and transfers that have to be simulated, counted like link_hops; an experiment "
+             "beyond the limit is too_large",
              {1, 9'007'199'254'740'992}),
   };
   return table;

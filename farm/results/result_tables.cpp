@@ -425,7 +425,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
   } else if (step->too_large) {
     const auto& limit = row.configuration.limit;
     row.status = "too_large";
-    row.reason = fmt::format("beyond limit: link_hops {}, events {}", limit.link_hops, limit.events);
+    row.reason = fmt::format("has more to simulate than limit: link_hops {}, events {}", limit.link_hops, limit.events);
   } else {
     row.step = &*step;
     if (row.has_interval()) row.interval = uncertainty.with_guesses(experiment.settings, config);

@@ -19,10 +19,11 @@ enum class Composition : std::uint8_t { composed, coupled };
 /// The order in which ranks fill GPUs, fastest first. Megatron's default is tp-cp-ep-dp-pp.
 enum class Placement : std::uint8_t { tp_dp_pp, tp_pp_dp };
 
-/// Limits on counted work; a step that exceeds one is reported as `too_large`. They are part of the step's key.
+/// Limits on what has to be simulated, whatever of it is in a cache; a step that exceeds one is reported as `too_large`
+/// before it simulates that. They are part of the step's key.
 struct Limit {
-  std::int64_t link_hops = 1'000'000'000'000;
-  std::int64_t events = 1'000'000'000'000;
+  std::int64_t link_hops = 1'000'000'000'000;  // packets times links; what recurs in the step counts once
+  std::int64_t events = 10'000'000'000;        // transfers of the same, and entries into collectives
 };
 
 /// How much is simulated packet by packet to measure the error of fluid fidelity (core/step/fluid/fluid_error.hpp).

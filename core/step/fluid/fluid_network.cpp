@@ -66,6 +66,7 @@ class SharedLinks final : public FluidNetwork {
   }
   network::PauseDependencies deadlock() const override { return {}; }
   network::Counters counters() const override { return exits_.counters(); }
+  Work work() const override { return exits_.work(); }
   const UsageCounts& episode_usage() const override { return no_episodes_; }
   std::vector<CollectiveOpId> missing() const override { return exits_.missing(); }
   UsageCounts isolated_usage() const override { return exits_.isolated_usage(); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <set>
 
 #include "core/step/network/contention_tracker.hpp"
 #include "core/step/network/isolated_collectives.hpp"
@@ -58,6 +59,7 @@ class ComposedNetwork final : public KeyedNetwork {
     return all;
   }
   network::Counters counters() const override { return counters_; }
+  Work work() const override { return work_; }
   std::vector<CollectiveOpId> missing() const override;
   UsageCounts isolated_usage() const override;
   const UsageCounts& episode_usage() const override { return episode_usage_; }
@@ -80,6 +82,7 @@ class ComposedNetwork final : public KeyedNetwork {
   void number_group(Component& component, GroupId group, LogEntry::JoiningCollective& joining);
   std::pair<std::uint32_t, bool> number_of_link(Component& component, std::uint32_t link);
   void extend(Component& component, LogEntry entry);
+  void count(const CollectiveOp& collective_op);
 
   const CompiledStep& compiled_;
   EpisodeCache& episodes_;
@@ -95,6 +98,8 @@ class ComposedNetwork final : public KeyedNetwork {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;  // next exits of isolated components
   network::Counters counters_;
   UsageCounts episode_usage_;
+  Work work_;
+  std::set<sharing::Key> begun_;      // episodes of this step by key, with each log that they had
   std::vector<std::uint32_t> taking_episodes_;  // scratch of take_exits(): a copy of running_episodes_
 };
 
@@ -181,6 +186,7 @@ void ComposedNetwork::begin_isolated(Time at, const ContentionGroup& contention_
 void ComposedNetwork::schedule_isolated(std::uint32_t index) {
   const Component& component = components_[index];
   IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(component.instances[0])];
+  if (!isolated.result) count(compiled_.collective_op_of(component.instances[0]));
   isolated.look_up(compiled_.collective_op_of(component.instances[0]), results_);
   due_exits_.push({component.origin + isolated.exits[0].first, index, component.generation});
 }
@@ -254,9 +260,20 @@ void ComposedNetwork::number_group(Component& component, GroupId group, LogEntry
   groups.insert(at, {group, joining.group});
 }
 
+/// Adds an entry to the log of a component, in which the instances that join are the last.
 void ComposedNetwork::extend(Component& component, LogEntry entry) {
+  const std::size_t joined = entry.joining.size();
   component.log.push_back(std::make_shared<const LogEntry>(std::move(entry)));
   component.episode = episodes_.extend(std::move(component.episode), component.log);
+  if (begun_.insert(component.episode->key()).second)
+    for (std::size_t i = component.instances.size() - joined; i < component.instances.size(); ++i)
+      count(compiled_.collective_op_of(component.instances[i]));
+}
+
+/// Counts one of an operation's equal groups among what is simulated.
+void ComposedNetwork::count(const CollectiveOp& collective_op) {
+  work_.link_hops += collective_op.link_hops / collective_op.groups;
+  work_.transfers += collective_op.transfers / collective_op.groups;
 }
 
 void ComposedNetwork::join(Time at, std::uint32_t index, const ContentionGroup& contention_group) {

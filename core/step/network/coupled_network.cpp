@@ -25,6 +25,8 @@ class CoupledNetwork final : public NetworkModel {
         traffic_.add(collective_op.dag, collective_op.connections->routes);
         instances_.push_back(member.instance);
         traffic_.add_tie_order(member.instance.value());
+        work_.link_hops += collective_op.link_hops;
+        work_.transfers += collective_op.transfers;
       }
       traffic_.enter(slot->second, member.member);
     }
@@ -45,6 +47,7 @@ class CoupledNetwork final : public NetworkModel {
 
   network::PauseDependencies deadlock() const override { return traffic_.deadlock(); }
   network::Counters counters() const override { return traffic_.counters(); }
+  Work work() const override { return work_; }
 
  private:
   const CompiledStep& compiled_;
@@ -53,6 +56,7 @@ class CoupledNetwork final : public NetworkModel {
   std::vector<InstanceId> instances_;                        // by number in `traffic_`
   std::vector<network::Exit> exits_;
   std::size_t taken_ = 0;
+  Work work_;
 };
 
 }  // namespace

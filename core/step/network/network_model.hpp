@@ -24,6 +24,13 @@ struct UsageCount {
 };
 using UsageCounts = std::map<sharing::Key, UsageCount>;
 
+/// What a network model has to simulate of what was entered so far, before it does; a sub-simulation that recurs in the
+/// step counts once. The same with and without caches.
+struct Work {
+  std::int64_t link_hops = 0;  // packets times links
+  std::int64_t transfers = 0;
+};
+
 class NetworkModel {
  public:
   virtual ~NetworkModel() = default;
@@ -37,6 +44,7 @@ class NetworkModel {
   /// transfers forever.
   virtual network::PauseDependencies deadlock() const = 0;
   virtual network::Counters counters() const = 0;
+  virtual Work work() const = 0;
   /// Returns the operations whose isolated results must be available before next_exit() may be called.
   virtual std::vector<CollectiveOpId> missing() const { return {}; }
 };

@@ -41,6 +41,7 @@ void UncontendedExits::enter_member(Time at, const Member& member) {
   const CollectiveOp& collective_op = compiled_.collective_ops()[id];
   if (!state.critical_paths) {
     state.critical_paths = std::make_unique<CriticalPaths>(collective_op.dag, paths_of(id));
+    transfers_ += static_cast<std::int64_t>(collective_op.dag->transfers.size());
     ++open_;
   }
   known_.clear();
@@ -61,6 +62,7 @@ std::vector<InstanceId> UncontendedExits::take_scheduled() {
   for (const InstanceId instance : unresolved_) {
     const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
     IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(instance)];
+    if (!isolated.result) transfers_ += static_cast<std::int64_t>(collective_op.dag->transfers.size());
     isolated.look_up(collective_op, results_);
     ++isolated.times;
     counters_ += isolated.result->counters * collective_op.groups;

@@ -42,6 +42,8 @@ class UncontendedExits {
   std::vector<CollectiveOpId> missing() const;
   UsageCounts isolated_usage() const;
   const network::Counters& counters() const { return counters_; }
+  /// Returns the transfers whose times are computed; there are no packets.
+  Work work() const { return {0, transfers_}; }
   /// Returns whether instances have been entered by some of their members only, or have no result yet.
   bool has_open() const { return open_ > 0 || !unresolved_.empty(); }
 
@@ -71,6 +73,7 @@ class UncontendedExits {
   std::vector<network::Exit> known_;    // scratch of enter_member()
   std::size_t open_ = 0;                // number of instances with critical paths
   network::Counters counters_;
+  std::int64_t transfers_ = 0;
 };
 
 }  // namespace manyworlds::core::step

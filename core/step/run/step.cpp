@@ -140,6 +140,7 @@ std::vector<ContendedCollective> Step::contended() const {
 /// Passes the collectives that the timeline entered at `at` to the network.
 void Step::enter(Time at) {
   if (entries_.empty()) return;
+  entries_so_far_ += std::ssize(entries_);
   if (recording_ != nullptr) record_entries(at);
   entering_.clear();
   for (const stream::Entry& entry : entries_) {
@@ -147,7 +148,6 @@ void Step::enter(Time at) {
     const CollectiveOp& use = compiled_.collective_op_of(instance);
     if (members_entered_[instance]++ == 0) {
       link_hops_ += use.link_hops;
-      events_ += use.transfers;
       for (const auto& [link, busy] : use.busy) link_busy_[link] += busy;
     }
     last_entry_[instance] = at;
@@ -170,7 +170,8 @@ void Step::record_entries(Time at) {
 
 bool Step::within_limit() {
   const Limit& limit = compiled_.configuration().limit;
-  too_large_ = link_hops_ > limit.link_hops || events_ > limit.events;
+  const Work work = network_->work();
+  too_large_ = work.link_hops > limit.link_hops || work.transfers + entries_so_far_ > limit.events;
   return !too_large_;
 }
 

@@ -65,9 +65,10 @@ class Step {
   IdVector<InstanceId, std::uint32_t> members_entered_;  // members entered so far
   IdVector<InstanceId, Time> last_entry_;                // entry time of the last member so far
   std::vector<Time> link_busy_;                          // by network link: total serialisation time
-  std::int64_t link_hops_ = 0, events_ = 0;
-  Recording* recording_;        // null: no recording
-  std::atomic<Time>* reached_;  // null: progress is not reported
+  std::int64_t link_hops_ = 0;                           // that take place
+  std::int64_t entries_so_far_ = 0;                      // of representatives into collectives
+  Recording* recording_;                                 // null: no recording
+  std::atomic<Time>* reached_;                           // null: progress is not reported
   bool started_ = false, too_large_ = false;
 };
 

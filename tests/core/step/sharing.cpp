@@ -313,15 +313,30 @@ TEST_CASE("two and eight ranks rank the fabrics of one configuration as their ba
   }
 }
 
-TEST_CASE("a configuration beyond its counted limits is too large, coupled and composed alike") {
-  step::Configuration configuration = config_of({4, 2, false, 1}, 1, 2, 4);
-  const auto whole = run_configuration(configuration, step::Composition::composed);
+TEST_CASE("a configuration with more to simulate than its limits is too large") {
+  using step::Composition;
+  const step::Configuration configuration = config_of({4, 2, false, 1}, 1, 2, 4);
+  const auto is_too_large = [&](std::int64_t step::Limit::*member, std::int64_t limit, Composition composition,
+                                network::Fidelity fidelity = network::Fidelity::packet) {
+    step::Configuration limited = configuration;
+    limited.limit.*member = limit;
+    limited.transport.fidelity = fidelity;
+    return run_configuration(limited, composition).too_large;
+  };
+  const auto whole = run_configuration(configuration, Composition::composed);
   CHECK_FALSE(whole.too_large);
-  configuration.limit.link_hops = whole.link_hops;
-  CHECK_FALSE(run_configuration(configuration, step::Composition::composed).too_large);
-  configuration.limit.link_hops = whole.link_hops - 1;
-  CHECK(run_configuration(configuration, step::Composition::composed).too_large);
-  CHECK(run_configuration(configuration, step::Composition::coupled).too_large);
+  // All packets in one event loop: all of them count. What recurs is composed once, and counts once.
+  const auto hops = &step::Limit::link_hops;
+  CHECK_FALSE(is_too_large(hops, whole.link_hops, Composition::coupled));
+  CHECK(is_too_large(hops, whole.link_hops - 1, Composition::coupled));
+  CHECK_FALSE(is_too_large(hops, whole.link_hops - 1, Composition::composed));
+  CHECK(is_too_large(hops, whole.link_hops / 100, Composition::composed));
+  // Without packets there are none to limit; entries and transfers are limited at each fidelity.
+  CHECK_FALSE(is_too_large(hops, 1, Composition::composed, network::Fidelity::analytic));
+  for (const auto fidelity : {network::Fidelity::packet, network::Fidelity::fluid, network::Fidelity::analytic}) {
+    CHECK(is_too_large(&step::Limit::events, 20, Composition::composed, fidelity));
+    CHECK_FALSE(is_too_large(&step::Limit::events, 100'000, Composition::composed, fidelity));
+  }
 }
 
 TEST_CASE("results survive being bytes, and foreign bytes are refused") {

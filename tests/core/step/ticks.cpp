@@ -35,6 +35,7 @@ class Exits final : public step::NetworkModel {
   }
   network::PauseDependencies deadlock() const override { return {}; }
   network::Counters counters() const override { return {}; }
+  step::Work work() const override { return {}; }
 
  private:
   std::map<Time, std::vector<step::Member>> exits_;
