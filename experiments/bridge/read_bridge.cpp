@@ -104,7 +104,7 @@ JobArguments BridgeReader::read(const JobOptions& options) {
   result_.kind = "a launch script of Megatron-Bridge";
   const auto sibling = [&](const std::string& name) { return import::read_text_beside(file_.path, name); };
   const shell::FollowedScript script =
-      shell::follow({file_.text, file_.path, options.environment, sibling, runs_recipe});
+      shell::follow({file_.text, file_.path, options.environment, batch_variables(file_.text), sibling, runs_recipe});
   if (script.launches.size() != 1)
     throw core::InputError(fmt::format("{} commands run {}; leave one", script.launches.size(), kProgram), file_.path);
   const auto& words = script.launches.front().words;

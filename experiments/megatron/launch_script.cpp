@@ -123,8 +123,12 @@ JobArguments read_script(const std::string& text, const std::string& path,
                          const std::map<std::string, std::string>& environment) {
   JobArguments result;
   result.kind = "a launch script of Megatron-LM";
-  shell::ScriptInput input{text, path, environment,
-                           [&](const std::string& name) { return import::read_text_beside(path, name); }, has_layers};
+  shell::ScriptInput input{text,
+                           path,
+                           environment,
+                           batch_variables(text),
+                           [&](const std::string& name) { return import::read_text_beside(path, name); },
+                           has_layers};
   const shell::FollowedScript script = shell::follow(input);
   for (const shell::Launch& other : script.launches)
     if (!same_words(script.launches.front(), other))

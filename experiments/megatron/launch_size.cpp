@@ -104,6 +104,23 @@ bool is_torchrun(const std::vector<std::string>& words) {
 
 }  // namespace
 
+std::map<std::string, std::string> batch_variables(const std::string& text) {
+  const Options batch = batch_options({text});
+  std::map<std::string, std::string> all;
+  const auto set = [&](const char* name, std::int64_t value) {
+    if (value > 0) all[name] = std::to_string(value);
+  };
+  const std::int64_t nodes = first_of(batch, {"nodes"}), each = first_of(batch, {"ntasks-per-node"});
+  const std::int64_t tasks = first_of(batch, {"ntasks"}), on_node = first_of(batch, {"gpus-per-node", "gres"});
+  set("SLURM_NNODES", nodes), set("SLURM_JOB_NUM_NODES", nodes);
+  set("SLURM_NTASKS_PER_NODE", each);
+  set("SLURM_NTASKS", tasks > 0 ? tasks : nodes * each), set("SLURM_NPROCS", tasks > 0 ? tasks : nodes * each);
+  set("SLURM_GPUS_ON_NODE", on_node);
+  set("SLURM_GPUS_PER_NODE", first_of(batch, {"gpus-per-node"}));
+  set("SLURM_GPUS", first_of(batch, {"gpus"}));
+  return all;
+}
+
 void read_launch_size(const std::vector<Text>& launcher, const std::vector<std::string>& texts, JobArguments& to) {
   std::vector<std::string> words;
   for (const Text& word : launcher) words.push_back(word.text);

@@ -12,4 +12,8 @@ namespace manyworlds::experiments::jobs {
 /// `texts` tell.
 void read_launch_size(const std::vector<Text>& launcher, const std::vector<std::string>& texts, JobArguments& to);
 
+/// Returns the variables that Slurm sets where a script runs, as far as its #SBATCH lines say: SLURM_NNODES of
+/// --nodes, SLURM_NTASKS, SLURM_GPUS_ON_NODE and their kind.
+std::map<std::string, std::string> batch_variables(const std::string& text);
+
 }  // namespace manyworlds::experiments::jobs

@@ -89,7 +89,10 @@ std::optional<std::string> MlperfReader::sibling(const std::string& name) {
 }
 
 void MlperfReader::follow() {
-  shell::ScriptInput input{file_.text, file_.path, options_.environment,
+  shell::ScriptInput input{file_.text,
+                           file_.path,
+                           options_.environment,
+                           {},
                            [this](const std::string& name) { return sibling(name); },
                            [](const std::vector<Text>&) { return false; }};
   input.given_may_be_unread = true;

@@ -36,6 +36,14 @@ bool is_set_elsewhere(const std::string& name) {
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view one) { return name.starts_with(one); });
 }
 
+bool is_size(const std::string& name) {
+  constexpr std::array<std::string_view, 12> kSizes{"SLURM_NNODES",       "SLURM_JOB_NUM_NODES",   "SLURM_NTASKS",
+                                                    "SLURM_NPROCS",       "SLURM_NTASKS_PER_NODE", "SLURM_GPUS",
+                                                    "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE",   "WORLD_SIZE",
+                                                    "LOCAL_WORLD_SIZE",   "OMPI_COMM_WORLD_SIZE",  "PMI_SIZE"};
+  return std::find(kSizes.begin(), kSizes.end(), name) != kSizes.end();
+}
+
 std::string unset_variable(const std::string& name) {
   return is_set_elsewhere(name) ? unknown(fmt::format("${}, which is set where the job runs", name))
                                 : unknown(fmt::format("${}{}", name, kNotSet));

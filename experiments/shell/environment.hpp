@@ -15,6 +15,7 @@ namespace manyworlds::experiments::shell {
 /// What is shared while one script is followed.
 struct Environment {
   std::map<std::string, std::string> given;    // variables that the user gives, with --env
+  std::map<std::string, std::string> batch;    // variables that the batch system sets as the script asks it to
   std::map<std::string, std::string> assumed;  // variables taken at their defaults or as not set
   std::set<std::string> used;                  // names of `given` that the script read
 
@@ -27,6 +28,10 @@ struct Environment {
 
 /// Returns whether Slurm, a launcher or the login sets a variable, so that its default says nothing.
 bool is_set_elsewhere(const std::string& name);
+
+/// Returns whether a variable that is set elsewhere says how many nodes, tasks or GPUs there are: of these a script's
+/// default is what it means to run on.
+bool is_size(const std::string& name);
 
 /// Returns a mark for a variable that the script does not set, or for one that is set elsewhere.
 std::string unset_variable(const std::string& name);

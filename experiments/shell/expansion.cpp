@@ -226,7 +226,7 @@ void Expander::expand_dollar(const std::string& raw, std::size_t& at, bool quote
     const std::size_t end = behind_closing(raw, at + 1, '(', ')');
     const std::string expression = raw.substr(at + 3, end > at + 5 ? end - at - 5 : 0);
     const auto value = number(expression, line_);
-    add(value ? std::to_string(*value) : unknown(fmt::format("$(({})), which has no known value", expression)), quoted);
+    add(value ? std::to_string(*value) : unknown(why_no_value(expression)), quoted);
     at = end;
   } else if (next == '(') {
     const std::size_t end = behind_closing(raw, at + 1, '(', ')');
@@ -305,9 +305,26 @@ std::string Expander::scalar(const std::string& name) {
     environment_.used.insert(name);
     return given->second;
   }
+  if (const auto asked = environment_.batch.find(name); asked != environment_.batch.end()) return asked->second;
   if (const auto all = state_.variables.find("*"); all != state_.variables.end())
     return all->second.items.front().text;  // a file that was not found may have set any
   return unset_variable(name);
+}
+
+/// Returns why an arithmetic expression has no value: why the first variable in it that has none has none.
+std::string Expander::why_no_value(const std::string& expression) {
+  for (std::size_t at = 0; at < expression.size();) {
+    std::size_t end = at;
+    while (end < expression.size() &&
+           (std::isalnum(static_cast<unsigned char>(expression[end])) != 0 || expression[end] == '_'))
+      ++end;
+    const std::string name = expression.substr(at, end - at);
+    if (!name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0)
+      if (const std::string value = scalar(name); !is_known(value)) return why_unknown(value);
+    at = std::max(end, at + 1);
+  }
+  const std::string why = why_unknown(expression);
+  return why.empty() ? fmt::format("$(({})), which has no known value", expression) : why;
 }
 
 std::string Expander::element(const std::string& name, const std::string& index) {
@@ -335,7 +352,8 @@ std::string Expander::value_of(const Parameter& parameter) {
 std::string Expander::or_default(const Parameter& parameter, const std::string& value) {
   const char kind = parameter.operation.back();
   const bool colon = parameter.operation.size() > 1;
-  const std::string unset_name = name_if_unset(value);
+  std::string unset_name = name_if_unset(value);
+  if (is_size(parameter.name) && value == unset_variable(parameter.name)) unset_name = parameter.name;
   if (unset_name.empty() && !is_known(value)) return kind == '+' ? unknown(why_unknown(value)) : value;
   const bool absent = !unset_name.empty() || (colon && value.empty());
   if (kind == '+') return absent ? "" : nested(parameter.operand);

@@ -46,6 +46,7 @@ class Expander {
   bool add_whole_array(const Parameter& parameter, bool quoted);
   const std::vector<Text>* array_of(const std::string& name) const;
   std::string scalar(const std::string& name);
+  std::string why_no_value(const std::string& expression);
   std::string element(const std::string& name, const std::string& index);
 
   State& state_;

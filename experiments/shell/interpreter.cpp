@@ -26,7 +26,9 @@ constexpr std::size_t kMaxLaunches = 1'000;
 
 class Follower {
  public:
-  explicit Follower(const ScriptInput& input) : input_(input) { environment_.given = input.given; }
+  explicit Follower(const ScriptInput& input) : input_(input) {
+    environment_.given = input.given, environment_.batch = input.batch;
+  }
 
   FollowedScript run();
 

@@ -39,6 +39,7 @@ struct FollowedScript {
 struct ScriptInput {
   std::string text, file;
   std::map<std::string, std::string> given;  // variables of the environment
+  std::map<std::string, std::string> batch;  // those that the batch system sets as the script asks it to
   /// Returns the text of a file beside the script; nothing if there is none.
   std::function<std::optional<std::string>(const std::string& name)> sibling;
   /// Returns whether the words of a command are those that are looked for.

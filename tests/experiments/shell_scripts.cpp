@@ -17,7 +17,7 @@ namespace {
 
 FollowedScript followed(const std::string& text, const std::map<std::string, std::string>& given = {},
                         const std::map<std::string, std::string>& siblings = {}) {
-  ScriptInput input{text, "train.sh", given, {}, {}};
+  ScriptInput input{text, "train.sh", given, {}, {}, {}};
   input.sibling = [&](const std::string& name) {
     const auto found = siblings.find(name);
     return found == siblings.end() ? std::nullopt : std::optional(found->second);
@@ -124,7 +124,7 @@ TEST_CASE("what a command prints or a file decides is unknown, with its reason")
   CHECK(ran("A=1\ncheck || A=2\nrun $A") == "?");
   CHECK(ran("A=1\ncheck || { echo bad; exit 1; }\nrun $A") == "1");
   CHECK(ran("A=1\nwhile read line; do A=2; done\nrun $A") == "?");
-  CHECK(ran("run $SLURM_NNODES ${SLURM_NNODES:-4}") == "?|?");
+  CHECK(ran("run $SLURM_NNODES ${SLURM_NNODES:-4} ${SLURM_PROCID:-4}") == "?|4|?");
 }
 
 TEST_CASE("a file beside the script is read, and one that is not there leaves nothing certain") {
