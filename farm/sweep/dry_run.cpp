@@ -1,6 +1,7 @@
 // The dry run of a sweep: predicts its work without simulating.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -79,6 +80,30 @@ std::string axes_text(const experiments::Sweep& sweep, const std::vector<core::O
   return text;
 }
 
+/// Returns the first experiments, with their ids and what varies, as a table.
+std::string experiments_text(const experiments::Sweep& sweep) {
+  constexpr std::size_t kShown = 20;
+  std::vector<std::vector<std::string>> rows{{"id"}};
+  for (const auto& column : sweep.columns) rows.front().push_back(column.name);
+  const std::size_t shown = std::min(kShown, sweep.experiments.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    std::vector<std::string> row{std::to_string(sweep.experiments[i].id)};
+    for (const auto& value : sweep.experiments[i].axes)
+      row.push_back(std::visit([](const auto& held) { return fmt::format("{}", held); }, value));
+    rows.push_back(std::move(row));
+  }
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      text += i + 1 == row.size() ? row[i] + "\n" : fmt::format("{:<{}}  ", row[i], widths[i]);
+  }
+  if (const std::size_t more = sweep.experiments.size() - shown; more > 0) text += fmt::format("and {} more\n", more);
+  return text + "(--json has every key of the first)\n";
+}
+
 }  // namespace
 
 Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
@@ -109,8 +134,7 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   if (!forecast.shard.whole())
     text += fmt::format("shard {} of {}: {:.1f} % of the expected work of the whole sweep\n\n", forecast.shard.number,
                         forecast.shard.count, 100 * forecast.cost_share);
-  text += fmt::format("the first experiment, with every key:\n{}\n\n",
-                      experiments::document(sweep.experiments.front().settings).dump(2));
+  text += experiments_text(sweep) + "\n";
   if (!sweep.excluded.empty()) text += "left out:\n";
   for (const auto& [rule, exclusion] : by_rule(sweep))
     text += fmt::format("  {:>6}  {}, as {}: {}\n", exclusion.count, rule, axes_text(sweep, exclusion.example->axes),

@@ -123,7 +123,10 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(done["keys"]["steps"], {"unique": 20, "naive": 20})
         self.assertIn("while running", done["keys"]["episodes"])
         self.assertEqual(done["first"]["model"]["layers"], 4)
-        self.assertIn("work known so far", self.sweep(SWEEPS / "tiny.yaml", "--dry-run").stdout)
+        text = self.sweep(SWEEPS / "tiny.yaml", "--dry-run").stdout
+        self.assertIn("work known so far", text)
+        self.assertRegex(text, r"\nid +strategy\.\S+.*\n0 ")
+        self.assertNotIn("{", text.split("left out:")[0])
         self.assertEqual(os.listdir(self.directory), [])
 
     def test_the_published_175b_step_is_predicted_beside_its_measurement(self):
