@@ -26,10 +26,17 @@ std::int64_t gpus_of(const Settings& experiment) {
   return config_of(experiment).cluster.gpus();
 }
 
+/// Returns the line that tells that an experiment is of other software than the job that was emitted from it.
+std::string other_stack_text(const Settings& experiment, const Job& job) {
+  const std::string own = experiment.text("strategy.stack.name");
+  if (own == job.stack) return "";
+  return fmt::format("the step time is that of the stack {}; this file is one of the stack {}, with times of its own",
+                     own.empty() ? "of its settings" : own, job.stack);
+}
+
 /// Returns what a job that was just emitted is as an experiment, beside `experiment`.
-std::vector<std::string> read_back_notes(const EmitTarget& target, const EmittedJob& emitted,
-                                         const Settings& experiment, const Catalog& catalog) {
-  const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
+std::vector<std::string> read_back_notes(const Job& job, const EmittedJob& emitted, const Settings& experiment,
+                                         const Catalog& catalog) {
   std::vector<std::string> notes;
   for (const auto& [key, value, other] : differences(experiment, settings_of(job, experiment, catalog))) {
     const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(),
@@ -43,12 +50,23 @@ std::vector<std::string> read_back_notes(const EmitTarget& target, const Emitted
 
 const std::vector<EmitTarget>& emit_targets() {
   static const std::vector<EmitTarget> targets{
-      {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh"},
-      {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh"},
-      {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml"},
-      {"primus", "an experiment of Primus", emit_primus, "primus.yaml"},
-      {"torchtitan", "a TOML file of torchtitan v0.2.2", emit_torchtitan, "job.toml"},
-      {"deepspeed", "a launch script of Megatron-DeepSpeed with its configuration", emit_deepspeed, "train.sh"},
+      {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh", "megatron-core"},
+      {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh", "megatron-core"},
+      {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml", "nemo"},
+      {"primus", "an experiment of Primus", emit_primus, "primus.yaml", "primus"},
+      {"torchtitan",
+       "a TOML file of torchtitan v0.2.2",
+       emit_torchtitan,
+       "job.toml",
+       "torchtitan",
+       {"strategy.zero == 3", "strategy.ep > 1 or strategy.etp == strategy.tp"}},
+      {"deepspeed",
+       "a launch script of Megatron-DeepSpeed with its configuration",
+       emit_deepspeed,
+       "train.sh",
+       "deepspeed-2023",
+       {"strategy.pp == 1 or strategy.zero == 1", "strategy.zero >= 1 or strategy.overlap_grad_reduce == false",
+        "strategy.virtual_stages == 1", "strategy.cp == 1 or strategy.cp_comm == \"ulysses\""}},
   };
   return targets;
 }
@@ -64,8 +82,9 @@ const EmitTarget& emit_target(const std::string& name) {
 
 EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const Job* like, const Catalog& catalog) {
   EmittedJob emitted = target.emit(experiment, like);
-  for (std::string& note : read_back_notes(target, emitted, experiment, catalog))
-    emitted.notes.push_back(std::move(note));
+  const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
+  emitted.other_stack = other_stack_text(experiment, job);
+  for (std::string& note : read_back_notes(job, emitted, experiment, catalog)) emitted.notes.push_back(std::move(note));
   emitted.dropped = JobChanges(experiment, like).untold(emitted.text);
   if (like != nullptr) emitted.beside_the_step = like->beside_the_step;
   return emitted;
@@ -74,12 +93,13 @@ EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const 
 std::string file_text(const EmittedJob& job, const std::vector<std::string>& title) {
   std::string head;
   for (const std::string& line : title) head += "# " + core::line_text(line) + "\n";
+  if (!job.other_stack.empty()) head += "# " + core::line_text(job.other_stack) + "\n";
   const std::size_t first = job.text.starts_with("#!") ? job.text.find('\n') + 1 : 0;
   std::string text = job.text.substr(0, first) + head + job.text.substr(first);
   const std::tuple<const char*, const std::vector<std::string>*> parts[] = {
       {"other than there", &job.dropped},
       {"not expressed", &job.notes},
-      {"of the job itself, to be taken over: they change no step, and some of them the model", &job.beside_the_step}};
+      {"of the job itself, to be taken over: they change neither step nor model", &job.beside_the_step}};
   for (const auto& [what, lines] : parts) {
     if (!lines->empty()) text += fmt::format("\n# {}:\n", what);
     for (const std::string& line : *lines) text += "#   " + core::line_text(line) + "\n";

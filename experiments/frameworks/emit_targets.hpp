@@ -12,7 +12,9 @@ struct EmitTarget {
   std::string name;  // "megatron"
   std::string help;  // what is emitted
   EmitJob emit;
-  std::string file;  // what such a file is called, which tells its kind where it is read: "train.sh"
+  std::string file;   // what such a file is called, which tells its kind where it is read: "train.sh"
+  std::string stack;  // of the catalog: the software of such a file, unless it says another
+  std::vector<std::string> layouts = {};  // conditions of a sweep that layouts meet which it can run
 };
 
 /// Returns all targets, in the order in which they are listed.

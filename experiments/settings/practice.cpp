@@ -286,11 +286,14 @@ const std::vector<std::pair<std::string, const core::OptionInfo*>>& stack_option
 
 /// Sets the stack's options, except switches without effect in this layout; options that it omits get their default.
 void assume_stack(Settings& settings, const CatalogEntry& stack) {
+  const bool several = integer(settings, "strategy.pp", 1) > 1 && integer(settings, "strategy.virtual_stages", 1) > 1;
   for (const auto& [key, option] : stack_options()) {
     if (settings.count(key) > 0) continue;
     const core::OptionInfo& info = *option;
-    const auto sourced = stack.values.find(info.name);
-    if (sourced == stack.values.end()) {
+    auto sourced = stack.values.find(info.name);
+    const bool of_stages = several && stack.recipe.count("several_stages." + info.name) > 0;
+    if (of_stages) sourced = stack.recipe.find("several_stages." + info.name);
+    if (!of_stages && sourced == stack.values.end()) {
       if (has_default(info)) settings.set(key, info.default_value);
       continue;
     }

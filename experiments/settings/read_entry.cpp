@@ -119,12 +119,12 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
   if (root.kind != Node::Kind::mapping) root.fail(fmt::format("must be a mapping, not {}", import::describe(root)));
   CatalogEntry result;
   Provenance provenance;
-  const Node *values = nullptr, *recipe = nullptr;
+  const Node *values = nullptr, *recipe = nullptr, *several_stages = nullptr;
   const bool is_gpu = kind == "gpus";
   const Section& strategy = *find_section(config_schema().subsections, "strategy");
   std::vector<std::string> known{"help", "source", "certainty", "values", "also_called"};
   if (is_gpu) known.insert(known.end(), {"constants_of", "same_chip"});
-  if (kind == "stacks") known.insert(known.end(), {"constants_of", "recipe", "schedules", "library"});
+  if (kind == "stacks") known.insert(known.end(), {"constants_of", "recipe", "several_stages", "schedules", "library"});
   if (kind == "libraries") known.insert(known.end(), {"versions", "gpus"});
   for (const Entry& entry : root.entries) {
     if (entry.key == "help")
@@ -139,6 +139,8 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
       result.also_called = read_names(entry.value, "also_called");
     else if (entry.key == "recipe" && kind == "stacks")
       recipe = &entry.value;
+    else if (entry.key == "several_stages" && kind == "stacks")
+      several_stages = &entry.value;
     else if (entry.key == "schedules" && kind == "stacks")
       result.schedules = read_names(entry.value, "schedules", find_option(strategy.options, "schedule")->choices);
     else if (entry.key == "library" && kind == "stacks")
@@ -156,8 +158,14 @@ CatalogEntry read_entry(const std::string& kind, const Node& root) {
   }
   if (!values || values->kind != Node::Kind::mapping) root.fail("needs 'values', a mapping of what is known");
   result.values = read_sourced_values(*values, catalog_options(kind), provenance);
+  if (several_stages != nullptr && several_stages->kind != Node::Kind::mapping)
+    several_stages->fail("'several_stages' must be a mapping");
   if (recipe != nullptr && recipe->kind != Node::Kind::mapping) recipe->fail("'recipe' must be a mapping");
   if (recipe != nullptr) result.recipe = read_sourced_values(*recipe, strategy.options, provenance);
+  // Options where a pipeline rank has several stages stand in the recipe, under a name of their own.
+  if (several_stages != nullptr)
+    for (auto& [name, sourced] : read_sourced_values(*several_stages, catalog_options(kind), provenance))
+      result.recipe.emplace("several_stages." + name, std::move(sourced));
   return result;
 }
 

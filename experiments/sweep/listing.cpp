@@ -41,8 +41,13 @@ std::vector<ListEntry> stacks(const Catalog& catalog) {
   for (const auto& [name, entry] : catalog.entries("stacks")) {
     ListEntry row{name, entry.help, {}};
     for (const auto& [key, sourced] : entry.values) row.details.emplace_back(key, value_text(sourced.value));
-    for (const auto& [key, sourced] : entry.recipe)
-      row.details.emplace_back("strategy." + key, value_text(sourced.value) + ", unless set");
+    constexpr std::string_view kSeveral = "several_stages.";
+    for (const auto& [key, sourced] : entry.recipe) {
+      const bool several = key.starts_with(kSeveral);
+      row.details.emplace_back(
+          several ? key.substr(kSeveral.size()) : "strategy." + key,
+          value_text(sourced.value) + (several ? ", with several stages on a rank" : ", unless set"));
+    }
     row.details.emplace_back(
         "schedules", entry.schedules.empty() ? "not known" : fmt::format("{}", fmt::join(entry.schedules, ", ")));
     row.details.emplace_back("source", entry.values.empty() ? "" : entry.values.begin()->second.source);

@@ -22,6 +22,8 @@ class EmitOptions {
   explicit EmitOptions(const cxxopts::ParseResult& parsed);
 
   bool any() const { return target_ != nullptr; }
+  /// Returns what is emitted; null if nothing is.
+  const experiments::jobs::EmitTarget* target() const { return target_; }
   /// Throws core::InputError if the target refuses all of some layouts of a sweep for one reason, such as a model that
   /// it does not have: before they are simulated.
   void check_some(const experiments::Sweep& sweep, const experiments::jobs::Job* like,

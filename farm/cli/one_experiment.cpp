@@ -15,8 +15,10 @@ void add_experiment_options(cxxopts::Options& options) {
   options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
 }
 
-experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options) {
-  const SpecOptions spec_options = read_spec_options(parsed);
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options,
+                                  const std::vector<std::string>& set) {
+  SpecOptions spec_options = read_spec_options(parsed);
+  spec_options.set.insert(spec_options.set.end(), set.begin(), set.end());
   std::optional<std::int64_t> id;
   if (parsed.count("experiment") > 0) id = parsed["experiment"].as<std::int64_t>();
   return single_experiment(experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog, options),

@@ -457,10 +457,12 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   document.add_where(
       fmt::format("strategy.pp > 1 or strategy.schedule == \"{}\"", core::workload::schedules().front().name));
   document.add("zero", {"0", "1", "3"});
+  for (const std::string& condition : options.layouts) document.add_where(condition);
 
   SearchSpace result;
   result.name = fmt::format("{}-on-{}-{}", shape.name, gpus, machines.gpu.empty() ? machines.cluster : machines.gpu);
   result.yaml = document.render(result.name);
+  result.stack = stack;
   result.assumed = assumed_in(options, machines, shape, batch);
   return result;
 }

@@ -30,12 +30,14 @@ struct SearchOptions {
   std::optional<std::int64_t> global_batch;  // default: one sample per GPU
   std::optional<std::int64_t> sequence;      // default: the model's
   bool all_schedules = false;                // also schedules that the stack does not offer
+  std::vector<std::string> layouts;          // conditions that layouts must meet, as in a sweep's `where`
   std::vector<std::string> set;              // "key=value": a fixed value or, for a searched key, the values to try
 };
 
 struct SearchSpace {
   std::string name;                  // "mixtral-8x7b-on-1024-h100_sxm"
   std::string yaml;                  // the sweep document
+  std::string stack;                 // of the catalog
   std::vector<std::string> assumed;  // what the question does not say: "strategy.global_batch=256 (…)"
 };
 

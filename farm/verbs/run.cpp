@@ -212,9 +212,20 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   return SingleRun(sweep, ranks, &progress);
 }
 
+/// Reads SPEC; where it names no stack, the software is that of what is emitted.
+experiments::Sweep read_spec(const cxxopts::ParseResult& parsed, const experiments::jobs::EmitTarget* target) {
+  experiments::Sweep sweep = one_experiment(parsed);
+  if (target == nullptr || sweep.assumed.find("strategy.stack=") == std::string::npos) return sweep;
+  sweep = one_experiment(parsed, {}, {fmt::format("strategy.stack.name={}", target->stack)});
+  print_message("assumed: the stack {}, which is what --emit {} is launched with (--set strategy.stack=NAME)\n",
+                target->stack, target->name);
+  return sweep;
+}
+
 /// Reads SPEC, or the job that --like names, which goes to `job`.
-experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, std::optional<experiments::jobs::Job>& job) {
-  if (!has_job(parsed)) return one_experiment(parsed);
+experiments::Sweep read_experiment(const cxxopts::ParseResult& parsed, const experiments::jobs::EmitTarget* target,
+                                   std::optional<experiments::jobs::Job>& job) {
+  if (!has_job(parsed)) return read_spec(parsed, target);
   std::vector<std::string> set;
   if (parsed.count("set") > 0) set = parsed["set"].as<std::vector<std::string>>();
   apply_assume_option(parsed, set);
@@ -243,7 +254,7 @@ int run_run(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   EmitOptions emit(*parsed);
   std::optional<experiments::jobs::Job> job;
-  experiments::Sweep sweep = read_experiment(*parsed, job);
+  experiments::Sweep sweep = read_experiment(*parsed, emit.target(), job);
   refuse_guesses(*parsed, sweep);
   if (emit.any())
     emit.emit(sweep.experiments.front().settings, job ? &*job : nullptr,

@@ -233,9 +233,25 @@ std::string search_directory_of(const cxxopts::ParseResult& parsed, const Search
 std::string found_title(const SearchFindings& findings, const std::string& name) {
   const io::Results& results = final_results(findings);
   const std::size_t best = by_throughput(results).front();
-  return fmt::format("{}: the fastest of {} layouts that fit, {:.4g} s a step, {:.1f} tokens/s/GPU", name,
+  const bool analytic = results.experiments.text_at("fidelity", best) == "analytic";
+  return fmt::format("{}: the fastest of {} layouts that fit, {:.4g} s a step{}, {:.1f} tokens/s/GPU", name,
                      findings.fitting, results.experiments.find("step_time_s")->number_at(best),
+                     analytic ? " at least (no queueing on links: the time was over before its packets)" : "",
                      throughputs(results, {best}).front());
+}
+
+/// Returns on one line what the question leaves open, with the options that say otherwise, and what --emit implies.
+std::string assumed_text(const SearchSpace& space, const experiments::jobs::EmitTarget* target, bool open_stack) {
+  std::vector<std::string> assumed = space.assumed;
+  if (open_stack)
+    assumed.push_back(target == nullptr
+                          ? fmt::format("strategy.stack={} (--stack NAME)", space.stack)
+                          : fmt::format("strategy.stack={} (what --emit {} is launched with; --stack NAME)",
+                                        space.stack, target->name));
+  if (target != nullptr && !target->layouts.empty())
+    assumed.push_back(
+        fmt::format("only layouts that {} can run ({})", target->name, fmt::join(target->layouts, " and ")));
+  return fmt::format("{}", fmt::join(assumed, ", "));
 }
 
 int run_search(const Invocation& invocation) {
@@ -311,6 +327,13 @@ int run_search(const Invocation& invocation) {
         "a search starts a second run after the first, which the ranks of a launcher cannot do: give --packet 0, or "
         "start the search plainly",
         "--packet");
+  // Without a stack or a job of another, the software is that of what is emitted.
+  const experiments::jobs::EmitTarget* target = emit.target();
+  const bool open_stack = parsed->count("stack") == 0 && !job &&
+                          std::none_of(search_options.set.begin(), search_options.set.end(),
+                                       [](const std::string& one) { return one.starts_with("strategy.stack="); });
+  if (target != nullptr && open_stack) search_options.stack = target->stack;
+  if (target != nullptr) search_options.layouts = target->layouts;
   const SearchSpace space = search_space(search_options, catalog);
   print_message("listing the layouts of {}\n", space.name);
   std::optional<LayoutSearch::Clock::time_point> until;  // a third of the time, the rest is for what is found
@@ -326,8 +349,7 @@ int run_search(const Invocation& invocation) {
   }
   refuse_guesses(*parsed, searched.sweep, catalog);
   emit.check_some(searched.sweep, job ? &*job : nullptr, catalog);
-  if (!space.assumed.empty()) {
-    const std::string asked = fmt::format("{}", fmt::join(space.assumed, ", "));
+  if (const std::string asked = assumed_text(space, target, open_stack); !asked.empty()) {
     print_message("assumed: {}\n", asked);
     std::string& all = searched.sweep.assumed;
     all = all.empty() ? asked : asked + ", " + all;
