@@ -19,7 +19,6 @@ using Keys = std::vector<std::string>;
 
 /// Arguments that say nothing beside others, and those that other fields say.
 constexpr std::array<std::string_view, 13> kSilent{"group-query-attention",
-                                                   "max-position-embeddings",
                                                    "transformer-impl",
                                                    "bf16",
                                                    "fp16",
@@ -30,6 +29,7 @@ constexpr std::array<std::string_view, 13> kSilent{"group-query-attention",
                                                    "swiglu",
                                                    "no-bias-swiglu-fusion",
                                                    "no-bias-gelu-fusion",
+                                                   "squared-relu",
                                                    "grad-reduce-in-bf16"};
 
 constexpr const char* kProgram =
@@ -117,6 +117,7 @@ EmittedJob BridgeWriter::write() {
     add("model.gated_linear_unit", "true", {"model.activation"});
     add("model.activation_func", "silu", {"model.activation"});
   }
+  if (given("squared-relu")) add("model.activation_func", "squared_relu", {"model.activation"});
   add_switches("model.");
   result.text = "#!/bin/bash\n" + connections_line(experiment_) + array("MODEL");
   add_arguments(launch_.layout);

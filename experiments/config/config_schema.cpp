@@ -61,6 +61,15 @@ Section topology_section() {
   return section;
 }
 
+std::vector<OptionInfo> model_options_and_carried() {
+  std::vector<OptionInfo> options = core::workload::model_options().infos();
+  options.push_back(text_option("carried",
+                                "what of the model changes no step and goes into what --emit prints, as arguments of "
+                                "Megatron-LM: rotary-base=500000 norm-epsilon=1e-05 add-qkv-bias",
+                                {}, ""));
+  return options;
+}
+
 Section make_config_schema() {
   Section root = make_section("base", "one experiment", step_options().infos());
   root.options.push_back(text_option(
@@ -93,7 +102,7 @@ Section make_config_schema() {
       make_catalog_section("stack", "what the training software does",
                            without_default(core::workload::stack_options().infos(), "precision"), "stacks"));
   root.subsections = {
-      make_catalog_section("model", "the transformer", core::workload::model_options().infos(), "models"),
+      make_catalog_section("model", "the transformer", model_options_and_carried(), "models"),
       std::move(cluster),
       routing_section(),
       topology_section(),

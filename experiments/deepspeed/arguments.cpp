@@ -41,8 +41,9 @@ std::vector<NameGroup> other_arguments_of_deepspeed() {
        "no-load-lr-state profile-backward profile_steps repeated-dataloader reset-iteration return-data-index "
        "train-data-exact-num-epochs train-desc-path train-doc-idx-path train-idx-path train-sample-idx-path "
        "train-shuffle-idx-path universal-checkpoint use-dataset-only use-pin-memory"},
-      {Fate::irrelevant, "positions, and kernels of the same bytes",
-       "rotary-position-embeddings-theta disable-mem-efficient-ln ds_fused_adam overlap-p2p-communication "
+      {Fate::carried, "the model's own: the base of its rotations", "rotary-position-embeddings-theta="},
+      {Fate::irrelevant, "kernels of the same bytes",
+       "disable-mem-efficient-ln ds_fused_adam overlap-p2p-communication "
        "force-ds-sequence-parallel"},
       {Fate::irrelevant, "only effective with what is refused",
        "ds-sequence-parallel-fpdt-chunk-size hidden-size-teacher num-attention-heads-teacher num-experts-teacher "

@@ -1,11 +1,16 @@
 // The launch script of an experiment under Megatron-DeepSpeed @4efb479, which writes the configuration that it names.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/deepspeed/deepspeed.hpp"
+#include "experiments/jobs/known_names.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
+#include "experiments/models/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace deepspeed {
@@ -23,6 +28,13 @@ constexpr const char* kRest =
     "  --eval-iters 0\n"
     "  --lr 1e-4\n"
     ")\n";
+
+/// Arguments of Megatron-LM that the model carries, and what Megatron-DeepSpeed calls them.
+constexpr std::string_view kCarried =
+    "rotary-base=rotary-position-embeddings-theta norm-epsilon=layernorm-epsilon init-method-std=init-method-std "
+    "init-method-xavier-uniform=init-method-xavier-uniform rotary-percent=rotary-percent "
+    "max-position-embeddings=max-position-embeddings make-vocab-size-divisible-by=make-vocab-size-divisible-by "
+    "attention-softmax-in-fp32=attention-softmax-in-fp32";
 
 [[noreturn]] void refuse(const std::string& key, const std::string& why) {
   throw core::InputError(why, key);
@@ -52,6 +64,7 @@ class Writer {
     to.push_back({name, {}, std::move(keys)});
   }
   std::vector<LaunchArgument> model() const;
+  void add_carried(std::vector<LaunchArgument>& to) const;
   std::vector<LaunchArgument> layout() const;
   std::vector<LaunchArgument> software() const;
   std::string configuration() const;
@@ -113,7 +126,24 @@ std::vector<LaunchArgument> Writer::model() const {
     add(all, name, std::string(model_.dropout ? "0.1" : "0"), {"model.dropout"});
   add(all, "tokenizer-type", std::string("NullTokenizer"), {});
   add(all, "vocab-size", model_.vocabulary, {"model.vocabulary"});
+  add_carried(all);
   return all;
+}
+
+/// Adds what of the model's own its arguments have; the rest is told by reading the text back.
+void Writer::add_carried(std::vector<LaunchArgument>& to) const {
+  for (models::CarriedArgument& one : models::carried_in(text_of(experiment_, models::kCarriedKey))) {
+    const std::string name = translated(kCarried, one.name);
+    const auto there =
+        std::find_if(to.begin(), to.end(), [&](const LaunchArgument& other) { return other.name == name; });
+    const bool too_short =
+        name == "max-position-embeddings" && std::strtoll(one.values.front().c_str(), nullptr, 10) < model_.sequence;
+    if (name.empty() || too_short) continue;
+    if (there != to.end())
+      there->values = std::move(one.values);
+    else
+      to.push_back({name, std::move(one.values), {}});
+  }
 }
 
 std::vector<LaunchArgument> Writer::layout() const {

@@ -128,6 +128,7 @@ void LaunchReader::take_own_arguments() {
   std::vector<Argument> others;
   for (Argument& one : arguments_.arguments) {
     const KnownName* known = known_arguments().find(one.name);
+    if (known != nullptr && known->fate == Fate::carried) one.name = "rotary-base", known = nullptr;
     if (known == nullptr) {
       if (one.name == "normalization" && !one.values.empty())  // Megatron-LM's names are LayerNorm and RMSNorm
         for (const auto& [name, here] : {std::pair("layernorm", "LayerNorm"), {"rmsnorm", "RMSNorm"}})

@@ -1,7 +1,14 @@
 #include "experiments/frameworks/read_back.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/models/carried.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/yaml.hpp"
@@ -99,6 +106,31 @@ void compare(const std::string& path, const core::OptionTable<T>& table, const T
       found.push_back({path + row.info.name, import::value_text(a), import::value_text(b)});
 }
 
+bool same_values(const models::CarriedArgument& a, const models::CarriedArgument& b) {
+  const auto number = [](const std::string& text) { return std::strtod(text.c_str(), nullptr); };
+  if (a.values.size() != b.values.size()) return false;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    const bool enough = a.name == "max-position-embeddings" && number(b.values[i]) >= number(a.values[i]);
+    const bool equal =
+        a.values[i] == b.values[i] || (number(a.values[i]) != 0 && number(a.values[i]) == number(b.values[i]));
+    if (!enough && !equal) return false;
+  }
+  return true;
+}
+
+/// What one experiment carries and the other has not; positions may be more than asked for.
+void compare_carried(const Settings& one, const Settings& other, std::vector<Difference>& found) {
+  const auto theirs = models::carried_in(other.text(models::kCarriedKey));
+  for (const models::CarriedArgument& own : models::carried_in(one.text(models::kCarriedKey))) {
+    const auto same_name = std::find_if(theirs.begin(), theirs.end(),
+                                        [&](const models::CarriedArgument& each) { return each.name == own.name; });
+    const bool given = same_name != theirs.end();
+    if (given && same_values(own, *same_name)) continue;
+    found.push_back({fmt::format("{} {}", models::kCarriedKey, own.name), fmt::format("{}", fmt::join(own.values, " ")),
+                     given ? fmt::format("{}", fmt::join(same_name->values, " ")) : "nothing of it"});
+  }
+}
+
 }  // namespace
 
 Settings settings_of(const Job& job, const Settings& experiment, const Catalog& catalog) {
@@ -126,6 +158,7 @@ std::vector<Difference> differences(const Settings& one, const Settings& other) 
   std::vector<Difference> found;
   compare("model.", core::workload::model_options(), a.model, b.model, found);
   compare("strategy.", core::workload::strategy_options(), a.strategy, b.strategy, found);
+  compare_carried(one, other, found);
   compare("strategy.stack.", core::workload::stack_options(), a.strategy.stack, b.strategy.stack, found);
   return found;
 }

@@ -133,7 +133,7 @@ void GivenKeys::check(Job& job) const {
   for (const auto& one : values_) {
     const KnownName& key = *known_.find(one.first);
     job.mapped += key.fate == Fate::mapped ? 1 : 0;
-    job.irrelevant += key.fate == Fate::irrelevant ? 1 : 0;
+    job.irrelevant += key.fate == Fate::irrelevant || key.fate == Fate::carried ? 1 : 0;
     if (key.fate != Fate::noted && key.fate != Fate::refused) continue;
     if (changes_nothing(key, one.second)) continue;
     if (key.fate == Fate::noted) noted.push_back(fmt::format("{} ({})", key.name, key.why));

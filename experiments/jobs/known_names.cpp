@@ -98,6 +98,7 @@ std::string KnownNames::markdown() const {
     text += fmt::format("| `{}{}` | {} | {} |\n", titles.dashes, one.name, means, meaning(one));
   }
   const std::pair<Fate, const char*> others[] = {{Fate::irrelevant, "without effect on time and memory"},
+                                                 {Fate::carried, "without effect, carried into what is emitted"},
                                                  {Fate::noted, "not modelled, said in the answer"},
                                                  {Fate::refused, "refused"}};
   for (const auto& [fate, title] : others) {

@@ -14,6 +14,7 @@ namespace manyworlds::experiments::jobs {
 enum class Fate : std::uint8_t {
   mapped,      // settings follow from it
   irrelevant,  // it changes neither time nor memory of a step
+  carried,     // the same, and it is the model's own: what is emitted has it again
   noted,       // it may change them, and is not modelled: the answer says so
   refused,     // it changes them, and is not modelled
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "experiments/models/carried.hpp"
 #include "experiments/text/scalar.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -51,9 +52,16 @@ std::vector<JobSetting> settings_of_model(const ModelName& model, const Catalog&
 }
 
 void put_model(Job& job, const std::vector<JobSetting>& model) {
-  std::erase_if(job.settings, [](const JobSetting& one) { return one.key.starts_with(kModel) && !one.place.file; });
+  // What the file says itself of what is carried comes before the model's own, argument by argument.
+  const std::string own = value_in(job.settings, models::kCarriedKey), theirs = value_in(model, models::kCarriedKey);
+  std::erase_if(job.settings, [](const JobSetting& one) { return one.key == models::kCarriedKey; });
+  if (const std::string both = models::carried_over(theirs, own); !both.empty())
+    job.settings.push_back({models::kCarriedKey, both, {}});
+  std::erase_if(job.settings, [](const JobSetting& one) {
+    return one.key.starts_with(kModel) && one.key != models::kCarriedKey && !one.place.file;
+  });
   for (const JobSetting& one : model)
-    if (value_in(job.settings, one.key).empty()) job.settings.push_back(one);
+    if (one.key != models::kCarriedKey && value_in(job.settings, one.key).empty()) job.settings.push_back(one);
 }
 
 std::string value_in(const std::vector<JobSetting>& settings, const std::string& key) {

@@ -432,8 +432,9 @@ void RowReader::finish() {
   const double usable = result.gpu.memory_gib * static_cast<double>(1 << 30);
   result_.fits_memory =
       static_cast<double>(core::memory::peak(result.model, result.strategy, result.gpu).total()) <= usable;
-  result_.comparison_group = fmt::format("{}|{}|{}|{}|{}", settings_text("model.", {"model.name"}), result_.gpu, gpus_,
-                                         result.strategy.global_batch, meaning("dtype").value_or(""));
+  result_.comparison_group =
+      fmt::format("{}|{}|{}|{}|{}", settings_text("model.", {"model.name", "model.carried"}), result_.gpu, gpus_,
+                  result.strategy.global_batch, meaning("dtype").value_or(""));
   result_.choice = fmt::format("{} on {} {}", text("model"), gpus_, result_.gpu);
   result_.layout = settings_text("strategy.", {"strategy.global_batch"});
   result_.rank_memory = read_rank_memory(row_, gpus_);

@@ -129,7 +129,7 @@ void DialectReader::add_own(const std::string& name, const std::string& own, con
   const OwnSetting unset = own_setting(own, "None", place_of(value));
   const KnownName& argument = *find_argument(unset.argument);
   if (argument.takes == Takes::nothing && (word == "1" || word == "0")) word = word == "1" ? "True" : "False";
-  if (argument.fate == Fate::irrelevant) irrelevant_.insert(name);
+  if (argument.fate == Fate::irrelevant || argument.fate == Fate::carried) irrelevant_.insert(name);
   if (argument.fate == Fate::mapped) mapped_.insert(name);
   OwnSetting set = own_setting(own, word, place_of(value));
   if (!set.given) return void(arguments_.erase(unset.argument));

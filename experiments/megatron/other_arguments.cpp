@@ -7,32 +7,40 @@ namespace manyworlds::experiments::jobs {
 
 std::vector<NameGroup> other_arguments() {
   return {
-      {Fate::irrelevant, "positions, scales and epsilons: the same kernels",
-       "activation-func-clamp-value= add-bias-linear= add-qkv-bias apply-layernorm-1p "
-       "apply-query-key-layer-scaling attention-softmax-in-fp32 batch-invariant-backend= "
-       "batch-invariant-mode ddp-average-in-collective "
+      {Fate::carried, "the model's own: positions, scales, epsilons and initial values",
+       "activation-func-clamp-value= add-qkv-bias apply-layernorm-1p apply-query-key-layer-scaling "
+       "attention-softmax-in-fp32 embedding-init-method-std= glu-linear-offset= init-method-std= "
+       "init-method-xavier-uniform layernorm-epsilon= layernorm-zero-centered-gamma= "
+       "max-position-embeddings= moe-shared-expert-gate mrope-section+ mscale-all-dim= mscale= "
+       "no-position-embedding no-query-key-layer-scaling no-yarn-correction-range-round-to-int "
+       "norm-epsilon= relative-attention-max-distance= relative-attention-num-buckets= "
+       "rope-scaling-factor= rope-type= rotary-base= rotary-interleaved rotary-percent= "
+       "rotary-scaling-factor= rotary-seq-len-interpolation-factor= softmax-type= use-rope-scaling "
+       "yarn-beta-fast= yarn-beta-slow= yarn-correction-range-round-to-int "
+       "yarn-original-max-position-embeddings="},
+      {Fate::carried, "the model's own: how tokens are given to experts",
+       "moe-router-score-function= moe-router-enable-expert-bias moe-router-topk-scaling-factor= "
+       "moe-router-num-groups= moe-router-group-topk= moe-router-pre-softmax moe-router-bias-update-rate= "
+       "moe-router-load-balancing-type+ moe-router-dtype= moe-aux-loss-coeff+ moe-z-loss-coeff= "
+       "moe-input-jitter-eps="},
+      {Fate::irrelevant, "numerics of the same kernels",
+       "add-bias-linear= batch-invariant-backend= batch-invariant-mode ddp-average-in-collective "
        "disable-bf16-reduced-precision-matmul disable-clone-scatter-output-in-embedding disable-jit-fuser "
        "enable-gpt-oss flash-attention-version= fp4-quantizer-factory= fp4-recipe= fp8-amax-compute-algo= "
-       "fp8-amax-history-len= fp8-margin= fp8-quantizer-factory= glu-linear-offset= layernorm-epsilon= "
-       "layernorm-zero-centered-gamma= max-position-embeddings= moe-mlp-glu-interleave-size= "
-       "moe-shared-expert-gate moe-shared-expert-glu-interleave-size= mrope-section+ mscale-all-dim= mscale= "
-       "no-clone-scatter-output-in-embedding no-gradient-reduce-div-fusion no-persist-layer-norm "
-       "no-position-embedding no-query-key-layer-scaling no-yarn-correction-range-round-to-int norm-epsilon= "
-       "onnx-safe= output-logit-dtype= qk-clip-alpha= qk-clip-threshold= relative-attention-max-distance= "
-       "relative-attention-num-buckets= rope-scaling-factor= rope-type= rotary-base= rotary-interleaved "
-       "rotary-percent= rotary-scaling-factor= rotary-seq-len-interpolation-factor= softmax-type= "
-       "use-rope-scaling yarn-beta-fast= yarn-beta-slow= yarn-correction-range-round-to-int "
-       "yarn-original-max-position-embeddings= "},
+       "fp8-amax-history-len= fp8-margin= fp8-quantizer-factory= moe-mlp-glu-interleave-size= "
+       "moe-shared-expert-glu-interleave-size= no-clone-scatter-output-in-embedding "
+       "no-gradient-reduce-div-fusion no-persist-layer-norm onnx-safe= output-logit-dtype= qk-clip-alpha= "
+       "qk-clip-threshold="},
       {Fate::irrelevant, "how long is trained, how the rate changes, and evaluation",
        "adam-beta1= adam-beta2= adam-eps= apply-wd-to-qk-layernorm calculate-per-token-loss "
        "classes-fraction= clip-grad= decoupled-lr= decoupled-min-lr= decrease-batch-size-if-needed "
-       "embedding-init-method-std= end-weight-decay= eval-global-batch-size= eval-interval= eval-iters= "
-       "eval-micro-batch-size= head-lr-mult= hysteresis= init-method-std= init-method-xavier-uniform "
+       " end-weight-decay= eval-global-batch-size= eval-interval= eval-iters= "
+       "eval-micro-batch-size= head-lr-mult= hysteresis=  "
        "initial-loss-scale= lion-beta1= lion-beta2= loss-scale-window= loss-scale= lr-decay-iters= "
        "lr-decay-samples= lr-decay-steps= lr-decay-style= lr-decay-tokens= lr-warmup-fraction= "
        "lr-warmup-init= lr-warmup-iters= lr-warmup-samples= lr-warmup-steps= lr-warmup-tokens= "
        "lr-wsd-decay-iters= lr-wsd-decay-samples= lr-wsd-decay-style= lr= min-loss-scale= min-lr= "
-       "moe-aux-loss-coeff+ moe-input-jitter-eps= moe-loss-coeff= moe-z-loss-coeff= mtp-loss-scaling-factor= "
+       "  moe-loss-coeff=  mtp-loss-scaling-factor= "
        "muon-coefficient-type= muon-extra-scale-factor= muon-fp32-matmul-prec= muon-momentum= muon-nesterov "
        "muon-no-split-qkv muon-num-ns-steps= muon-scalar-optimizer= muon-scale-mode= muon-tp-mode= "
        "muon-use-syrk mup-attn-scale-power= mup-base-head-dim= mup-base-hidden-size= mup-embedding-mult= "
@@ -160,11 +168,10 @@ std::vector<NameGroup> other_arguments() {
        "mlp-chunks-for-prefill= mlp-chunks-for-training= moe-pad-experts-for-cuda-graph-inference "
        "nccl-all-reduce-for-prefill num-speculative-tokens= output-bert-embeddings use-legacy-static-engine "},
       {Fate::irrelevant, "routing of tokens: loads are balanced here unless measured",
-       "moe-enable-routing-replay moe-router-bias-update-rate= moe-router-dtype= "
-       "moe-router-enable-expert-bias moe-router-force-biased= moe-router-force-load-balancing "
-       "moe-router-group-topk= moe-router-load-balancing-type+ moe-router-num-groups= "
-       "moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-router-pre-softmax "
-       "moe-router-quantile-balancing-ema= moe-router-score-function= moe-router-topk-scaling-factor= "},
+       "moe-enable-routing-replay  "
+       " moe-router-force-biased= moe-router-force-load-balancing "
+       "moe-router-padding-for-fp8 moe-router-padding-for-quantization "
+       "moe-router-quantile-balancing-ema=  "},
       {Fate::noted, "parameters are gathered in 16 bits here", "fp4-param-gather fp8-param-gather "},
       {Fate::noted, "only the order in time differs",
        "defer-embedding-wgrad-compute ep-overlap-early-attn-memory-release "

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "experiments/megatron/reader.hpp"
 #include "experiments/shell/arithmetic.hpp"
@@ -12,6 +13,13 @@ namespace manyworlds::experiments::jobs {
 namespace {
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;
+
+/// Returns a value; DATA_PATH of --data-path if nobody knows it.
+std::string value_or_name(const Text& value, std::string name) {
+  if (shell::is_known(value.text)) return value.text;
+  for (char& c : name) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
 
 }  // namespace
 
@@ -33,6 +41,7 @@ Job MegatronReader::read() {
   read_layout();
   read_model();
   read_stack();
+  read_carried();
   return std::move(job_);
 }
 
@@ -102,9 +111,10 @@ void MegatronReader::check_arguments() {
     if (known.fate == Fate::irrelevant) {
       ++job_.irrelevant;
       std::string words = "--" + name;
-      for (const Text& value : argument->values) words += " " + shell::shown(value.text);
+      for (const Text& value : argument->values) words += " " + value_or_name(value, name);
       job_.beside_the_step.push_back(std::move(words));
     }
+    if (known.fate == Fate::carried) carry(*argument);
     if (known.fate == Fate::noted) noted.push_back(fmt::format("--{} ({})", name, known.why));
     if (known.fate != Fate::refused) continue;
     const std::string value = argument->values.empty() ? "" : argument->values.front().text;
@@ -116,6 +126,34 @@ void MegatronReader::check_arguments() {
     fail(first->name, fmt::format("{}: {}", value, find_argument(first->name)->why));
   }
   if (!noted.empty()) note(fmt::format("not modelled: {}", fmt::join(noted, ", ")));
+}
+
+/// Keeps what is the model's own for what is emitted; a value that nobody knows is left to the user.
+void MegatronReader::carry(const Argument& argument) {
+  ++job_.irrelevant;
+  models::CarriedArgument one{argument.name, {}};
+  if (one.name == "layernorm-epsilon") one.name = "norm-epsilon";
+  bool known = true;
+  std::string words = "--" + argument.name;
+  for (const Text& value : argument.values) {
+    known = known && models::is_carried_value(value.text);
+    one.values.push_back(value.text);
+    words += " " + value_or_name(value, argument.name);
+  }
+  if (known)
+    carried_.push_back(std::move(one));
+  else
+    job_.beside_the_step.push_back(std::move(words));
+}
+
+/// Arguments whose settings say less than they do.
+void MegatronReader::read_carried() {
+  for (const char* name : {"squared-relu", "quick-geglu", "openai-gelu"})
+    if (given(name)) carried_.push_back({name, {}});
+  if (text("position-embedding-type") == "yarn") carried_.push_back({"position-embedding-type", {"yarn"}});
+  if (const std::string multiple = text("make-vocab-size-divisible-by", "128"); multiple != "128")
+    carried_.push_back({"make-vocab-size-divisible-by", {multiple}});
+  if (!carried_.empty()) job_.settings.push_back({models::kCarriedKey, models::carried_text(carried_), {}});
 }
 
 void MegatronReader::read_direct() {

@@ -7,6 +7,7 @@
 
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
+#include "experiments/models/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
 
@@ -32,6 +33,8 @@ class MegatronReader {
   void note(const std::string& what) { job_.notes.push_back(what); }
 
   void check_arguments();
+  void carry(const Argument& argument);
+  void read_carried();
   void read_direct();
   // read_model.cpp
   void read_model();
@@ -72,6 +75,7 @@ class MegatronReader {
   const JobOptions& options_;
   const Catalog& catalog_;
   Job job_;
+  std::vector<models::CarriedArgument> carried_;
   std::map<std::string, const Argument*> given_;
   Place nowhere_;
   bool experts_ = false, latent_ = false, legacy_ = false, fused_ = true;

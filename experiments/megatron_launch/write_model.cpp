@@ -1,10 +1,24 @@
 // The model's part of Megatron-LM's arguments.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/megatron_launch/writer.hpp"
+#include "experiments/models/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
+
+namespace {
+
+/// Arguments that are carried and that Megatron-LM had in 2021.
+constexpr std::string_view kCarriedOf2021[] = {
+    "max-position-embeddings",    "layernorm-epsilon", "init-method-std",
+    "init-method-xavier-uniform", "openai-gelu",       "no-query-key-layer-scaling",
+    "attention-softmax-in-fp32"};
+
+}  // namespace
 
 using core::workload::Activation;
 using core::workload::Position;
@@ -20,6 +34,31 @@ void MegatronWriter::write_model() {
   if (model_.is_latent()) write_latent_attention();
   if (model_.has_experts()) write_experts();
   write_vocabulary();
+  write_carried();
+}
+
+/// Adds the model's own arguments, in the place of those of the same name. Those of config.json without an argument are
+/// told by reading the text back.
+void MegatronWriter::write_carried() {
+  for (models::CarriedArgument one : models::carried_in(value(models::kCarriedKey))) {
+    if (one.name.starts_with("config.")) continue;
+    if (legacy_ && one.name == "norm-epsilon") one.name = "layernorm-epsilon";
+    const bool of_2021 =
+        std::find(std::begin(kCarriedOf2021), std::end(kCarriedOf2021), one.name) != std::end(kCarriedOf2021);
+    const KnownName* known = find_argument(one.name);
+    if (known == nullptr || (legacy_ && !of_2021) || (is_of_experts(*known) && !model_.has_experts())) continue;
+    const auto there =
+        std::find_if(part_->begin(), part_->end(), [&](const LaunchArgument& other) { return other.name == one.name; });
+    if (one.name == "max-position-embeddings" && there != part_->end() &&
+        std::strtoll(one.values.front().c_str(), nullptr, 10) < model_.sequence)
+      continue;
+    if (there != part_->end())
+      there->values = one.values;
+    else
+      add_several(one.name, one.values, {});
+    if (one.name == "quick-geglu")
+      std::erase_if(*part_, [](const LaunchArgument& other) { return other.name == "swiglu"; });
+  }
 }
 
 /// Megatron-LM of 2021 has no argument for the size: that of GPT-2's tokenizer is padded to it.

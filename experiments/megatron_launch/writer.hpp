@@ -38,6 +38,7 @@ class MegatronWriter {
   void write_window();
   void write_latent_attention();
   void write_experts();
+  void write_carried();
   // write_layout.cpp
   void write_layout();
   void write_stages();

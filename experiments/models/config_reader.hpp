@@ -63,6 +63,10 @@ class ConfigReader {
   void refuse(const FoundKey& at, const std::string& what) { refuse(at.line, what); }
   void refuse(int line, std::string what) { refusals_.push_back({line, std::move(what)}); }
   void note(std::string key, std::string text) { to_.without_effect.push_back({std::move(key), std::move(text)}); }
+  /// Adds what changes no step and is the model's: an argument of Megatron-LM, or config.KEY if there is none.
+  void carry(std::string name, std::vector<std::string> values = {}) {
+    to_.carried.push_back({std::move(name), std::move(values)});
+  }
   void leave_out(LeftOut part) { left_out_.push_back(std::move(part)); }
   /// Throws an InputError at a key.
   [[noreturn]] void fail(const FoundKey& at, const std::string& what) const;

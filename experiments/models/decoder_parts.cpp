@@ -160,6 +160,10 @@ void read_biases(ConfigReader& reader, const Biases& biases, const std::string& 
   if (all || (!biases.queries_keys_values && !biases.attention_output && !biases.feed_forward)) return;
   const std::int64_t head =
       reader.setting("head_dim") > 0 ? reader.setting("head_dim") : reader.setting("hidden") / reader.setting("heads");
+  if (biases.attention_output || biases.feed_forward)
+    reader.carry("config." + (key.empty() ? std::string("bias") : key), {"true"});
+  else
+    reader.carry("add-qkv-bias");
   std::int64_t parameters = 0;
   if (biases.queries_keys_values) parameters += (reader.setting("heads") + 2 * reader.setting("kv_heads")) * head;
   if (biases.attention_output) parameters += reader.setting("hidden");

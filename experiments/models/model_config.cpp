@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/workload/strategy/parameters.hpp"
+#include "experiments/models/carried_keys.hpp"
 #include "experiments/models/config_reader.hpp"
 #include "experiments/models/families.hpp"
 #include "experiments/models/known_keys.hpp"
@@ -214,6 +215,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (!reader.refusals().empty()) fail_refused(reader);
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});
   add_sequence(reader, config);
+  add_carried(reader, *part.config, config);
   check_size(config.model(), file);
   add_left_out(reader, config);
   return config;

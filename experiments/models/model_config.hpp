@@ -8,6 +8,7 @@
 
 #include "core/base/options.hpp"
 #include "core/workload/model/model.hpp"
+#include "experiments/models/carried.hpp"
 
 namespace manyworlds::experiments::models {
 
@@ -35,6 +36,7 @@ struct ModelConfig {
   std::int64_t sequence = 0;       // assumed, since a configuration does not say what is trained on
   std::int64_t max_positions = 0;  // upper limit of the sequence; 0: not given
   std::vector<ConfigNote> left_out, without_effect;
+  std::vector<CarriedArgument> carried;  // those that begin with config. have no argument
 
   const ConfigValue* find(std::string_view option) const;
   /// Returns the model with the assumed sequence.

@@ -34,6 +34,11 @@ constexpr Named kNames[] = {
     {"tp-comm-overlap", "ub_tp_comm_overlap"},
     {"vocab-size", "override_vocab_size"},
     {"use-flash-attn", "use_flash_attention"},
+    {"norm-epsilon", "layernorm_epsilon"},
+    {"add-qkv-bias", "qkv_bias"},
+    {"rotary-percent", "rotary_percentage"},
+    {"rotary-seq-len-interpolation-factor", "seq_len_interpolation_factor"},
+    {"use-rope-scaling", "scale_positional_embedding"},
     {"overlap-grad-reduce", "optim.overlap_grad_sync"},
     {"overlap-param-gather", "optim.overlap_param_gather"},
     {"ddp-bucket-size", "optim.ddp_bucket_size"},
@@ -83,6 +88,7 @@ void NemoWriter::add(const LaunchArgument& argument) {
     return optimizer_.push_back({"name", "mcore_distributed_optim", argument.keys});
   if (name == "grad-reduce-in-bf16") return optimizer_.push_back({"grad_sync_dtype", "bf16", argument.keys});
   if (name == "tokenizer-type" || name == "group-query-attention") return;  // NeMo's follow from other keys
+  if (name == "rope-scaling-factor") return;  // scale_positional_embedding has one factor, 8
   if (name == "transformer-impl")
     return model_.push_back(
         {"transformer_engine", argument.values.front() == "local" ? "false" : "true", argument.keys});

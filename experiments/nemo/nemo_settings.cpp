@@ -13,6 +13,10 @@ std::vector<KnownName> first_version() {
       {"model.data.seq_length", "seq-length"},
       {"model.bias", "disable-bias-linear", kFalse, kInverted},
       {"model.qkv_bias", "add-qkv-bias"},
+      {"model.max_position_embeddings", "max-position-embeddings"},
+      {"model.rotary_percentage", "rotary-percent"},
+      {"model.seq_len_interpolation_factor", "rotary-seq-len-interpolation-factor"},
+      {"model.scale_positional_embedding", "use-rope-scaling"},
       {"model.normalization", "normalization", "",
        "rmsnorm=RMSNorm RMSNorm=RMSNorm layernorm=LayerNorm layernorm1p=LayerNorm LayerNorm=LayerNorm"},
       {"model.share_embeddings_and_output_weights", "untie-embeddings-and-output-weights", kFalse, kInverted},
@@ -133,10 +137,10 @@ const Dialect& nemo_dialect() {
             "model.transformer_layer_spec* model.init_method* model.output_layer_init_method* model.use_kitchen* "
             "model.fp16_lm_cross_entropy=False model.clone_scatter_output_in_embedding"},
            {Fate::irrelevant, "scales, epsilons and initial values: the same kernels",
-            "model.max_position_embeddings model.use_scaled_init_method model.ffn_dropout "
+            "model.use_scaled_init_method model.ffn_dropout "
             "model.do_layer_norm_weight_decay model.pre_process model.post_process model.headscale "
-            "model.transformer_block_type model.normalize_attention_scores model.rotary_percentage "
-            "model.attention_type model.scale_positional_embedding model.seq_len_interpolation_factor "
+            "model.transformer_block_type model.normalize_attention_scores "
+            "model.attention_type "
             "model.rotary_scaling* model.mcore_customization_config.* model.native_amp_* model.precision_* "
             "model.reduce_amax model.tp_only_amax_red model.fp8_e4m3 model.fp8_hybrid model.fp8_wgrad "
             "model.use_te_rng_tracker model.grad_div_ar_fusion model.grad_allreduce_chunk_size_mb "

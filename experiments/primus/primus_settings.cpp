@@ -23,7 +23,7 @@ const Dialect& primus_dialect() {
             "use_dist_ckpt_deprecated dist_ckpt_format_deprecated ckpt_fully_parallel_save_deprecated "
             "fully_parallel_save includes empty_cache_interval debug_scheduler_table"},
            {Fate::irrelevant, "scales and tokens beside the kernels",
-            "original_max_position_embeddings add_position_embedding rope_type tiktoken_special_tokens "
+            "original_max_position_embeddings add_position_embedding tiktoken_special_tokens "
             "disable_primus_topk_router use_deprecated_20241209_moe_layer moe_router_force_load_balancing_type "
             "moe_use_legacy_grouped_gemm no_fp8_weight_transpose_cache disable_delayed_scaling_patches "
             "model_type=gpt bert_binary_head standalone_embedding_stage keep_fp8_transpose_cache_* "

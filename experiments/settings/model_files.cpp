@@ -17,6 +17,8 @@ const std::pair<const std::string, CatalogEntry>& ModelFiles::read(const std::st
       fmt::format("{}, read from {}", config.architecture.empty() ? config.family : config.architecture, config.file);
   for (const models::ConfigValue& value : config.values)
     entry.values[value.option] = {value.value, fmt::format("{}: {}", config.file, value.key), "read", {}};
+  if (const std::string carried = models::carried_over("", models::carried_text(config.carried)); !carried.empty())
+    entry.values["carried"] = {carried, config.file, "read", {}};
   entry.assumed_sequence = config.sequence;
   entry.note = models::summary(config);
   return entries_.emplace(path, std::pair<const std::string, CatalogEntry>(config.name, std::move(entry)))

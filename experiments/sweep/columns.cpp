@@ -76,7 +76,7 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
   }
   for (const auto& [path, values] : seen) {
     const bool everywhere = times[path] == axis.values.size();
-    if (path.ends_with(".name") || is_axis(factors_, path)) continue;
+    if (path.ends_with(".name") || path == "model.carried" || is_axis(factors_, path)) continue;
     const Target leaf = find_key(path, axis.place);
     // A default that only some components have is no information: the label names the component.
     const bool given = std::any_of(axis.values.begin(), axis.values.end(),

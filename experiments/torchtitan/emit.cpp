@@ -3,11 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "core/base/error.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/models/carried.hpp"
 #include "experiments/torchtitan/flavors.hpp"
+#include "experiments/torchtitan/own_flavor.hpp"
 #include "experiments/torchtitan/stages.hpp"
 #include "experiments/torchtitan/torchtitan.hpp"
 
@@ -37,7 +40,18 @@ Model spelled_out(Model model) {
   return model;
 }
 
-const Flavor& flavor_of(const Model& model) {
+/// Returns a name for a flavor of the user's own.
+std::string own_name(const Settings& experiment) {
+  std::string name = experiment.text("model.name");
+  std::erase_if(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) == 0 &&
+           std::string_view("._-").find(c) == std::string_view::npos;
+  });
+  return name.empty() ? "own" : name;
+}
+
+/// Returns the flavor with these sizes, or else one of the user's own, which is to be added to torchtitan.
+Flavor flavor_of(const Model& model, const Settings& experiment) {
   const Model wanted = spelled_out(model);
   for (const Flavor& one : flavors()) {
     if (!one.refused.empty()) continue;
@@ -47,8 +61,15 @@ const Flavor& flavor_of(const Model& model) {
         std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return row.get(wanted) == row.get(sizes); });
     if (same) return one;
   }
+  Model sizes = wanted;
+  sizes.vocabulary = model.vocabulary;
+  if (auto own = own_flavor(sizes, experiment.text(models::kCarriedKey), own_name(experiment))) {
+    own->own = true;
+    return *own;
+  }
   refuse("model", fmt::format("torchtitan has no flavor of {} layers, hidden {}, {} heads, vocabulary {} and the other "
-                              "sizes of this model",
+                              "sizes of this model, and no arguments of its models llama3, qwen3 and deepseek_v3 "
+                              "say them",
                               model.layers, model.hidden, model.heads, model.vocabulary));
 }
 
@@ -69,7 +90,7 @@ class Writer {
         config_(config_of(experiment)),
         model_(config_.configuration.model),
         strategy_(config_.configuration.strategy),
-        flavor_(flavor_of(model_)) {}
+        flavor_(flavor_of(model_, experiment)) {}
 
   EmittedJob write(const Job* like);
 
@@ -96,7 +117,7 @@ class Writer {
   const ExperimentConfig config_;
   const Model& model_;
   const core::workload::Strategy& strategy_;
-  const Flavor& flavor_;
+  const Flavor flavor_;
   std::vector<Line> lines_;
 };
 
@@ -121,7 +142,7 @@ EmittedJob Writer::write(const Job* like) {
                   config_.cluster.nodes, config_.cluster.gpus_per_node);
   if (!flags.empty()) flags = fmt::format("# The same over {}:{}\n", like->file, flags);
   result.text = "# torchtitan v0.2.2; dataset, tokenizer and schedule of the rate are yours to add.\n" + launch +
-                flags + result.text;
+                flags + (flavor_.own ? own_flavor_text(flavor_) : "") + result.text;
   return result;
 }
 

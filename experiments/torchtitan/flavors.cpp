@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "experiments/models/carried.hpp"
 #include "experiments/text/scalar.hpp"
 
 namespace manyworlds::experiments::jobs::torchtitan {
@@ -73,6 +74,12 @@ class Flavors {
     add(model, name, Model());
     all_.back().refused = why;
   }
+  /// Gives what is carried to all flavors of a model, or to one of them.
+  void carry(const std::string& model, const std::string& carried, const std::string& name = "") {
+    for (Flavor& one : all_)
+      if (one.model == model && (name.empty() || one.name == name))
+        one.carried = models::carried_over(one.carried, carried);
+  }
   std::vector<Flavor> take() { return std::move(all_); }
 
  private:
@@ -129,6 +136,23 @@ void add_others(Flavors& all) {
   all.add("gpt_oss", "120b", gpt_oss(36, 2'880, 128), true);
 }
 
+/// Bases of rotations, epsilons, longer positions and routers.
+void add_carried(Flavors& all) {
+  all.carry("llama3", "rotary-base=500000 norm-epsilon=1e-05 use-rope-scaling rope-scaling-factor=8.0");
+  all.carry("llama2", "rotary-base=10000 norm-epsilon=1e-05");
+  all.carry("llama4", "rotary-base=500000 norm-epsilon=1e-05");
+  all.carry("qwen3", "rotary-base=1000000 norm-epsilon=1e-06");
+  all.carry("qwen3", "rotary-base=5000000", "235B-A22B");
+  all.carry("gpt_oss", "rotary-base=150000 norm-epsilon=1e-05");
+  all.carry("deepseek_v3", "rotary-base=10000 norm-epsilon=1e-05 rope-type=yarn rotary-scaling-factor=40");
+  all.carry("deepseek_v3", "moe-router-num-groups=8 moe-router-group-topk=3 moe-router-topk-scaling-factor=16.0",
+            "236B");
+  all.carry("deepseek_v3",
+            "moe-router-score-function=sigmoid moe-router-num-groups=8 moe-router-group-topk=4 "
+            "moe-router-topk-scaling-factor=2.5",
+            "671B");
+}
+
 }  // namespace
 
 const std::vector<Flavor>& flavors() {
@@ -136,6 +160,7 @@ const std::vector<Flavor>& flavors() {
     Flavors list;
     add_llamas(list);
     add_others(list);
+    add_carried(list);
     return list.take();
   }();
   return all;

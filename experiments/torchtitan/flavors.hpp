@@ -14,6 +14,8 @@ struct Flavor {
   core::workload::Model sizes;  // without sequence
   bool flexible = false;        // attention is FlexAttention, masked by documents
   std::string refused = {};     // why it cannot be modelled; empty if it can
+  bool own = false;             // it is not torchtitan's, but to be added to it
+  std::string carried = {};     // what of it changes no step, as in the key model.carried
 };
 
 /// Returns all flavors: those of v0.2.2, with the Llama 2 of 2024 and the small Llama 3 of 2026.

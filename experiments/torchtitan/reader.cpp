@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "experiments/models/carried.hpp"
 #include "experiments/shell/arithmetic.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/torchtitan/key_table.hpp"
@@ -53,6 +54,8 @@ void Reader::set_flag(const std::string& key, bool value, const std::string& bec
 const Flavor& Reader::flavor() const {
   const std::string model = keys_.text("model.name", "llama3"), name = keys_.text("model.flavor", "debugmodel");
   const Flavor* found = find_flavor(model, name);
+  for (const Flavor& one : version_.own)
+    if (one.model == model && one.name == name) found = &one;
   if (found == nullptr && flavor_names(model).empty())
     keys_.fail("model.name", fmt::format(" '{}' is no model of torchtitan that is known here{}", model,
                                          suggestion(model, model_names())));
@@ -67,6 +70,7 @@ void Reader::read_model() {
   const std::string norm = keys_.text("model.norm_type");
   for (const auto& [option, value] : settings_of(*flavor_))
     if (option != "norm" || norm.empty()) set("model." + option, value, "model.flavor");
+  if (!flavor_->carried.empty()) set(models::kCarriedKey, flavor_->carried, "model.flavor");
   set("model.sequence", keys_.count("training.seq_len", 2'048, 1), "training.seq_len");
   if (!norm.empty())
     set("model.norm",

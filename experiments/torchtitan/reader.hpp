@@ -14,6 +14,7 @@ struct Version {
   std::string kind;                  // of file, for messages
   bool graphs_by_default = false;    // CUDA graphs launch a step unless they are disabled (2026)
   bool flexible_by_default = false;  // attention is FlexAttention (2026)
+  std::vector<Flavor> own = {};      // flavors that the file itself describes
   bool experts_whole = false;        // an expert is never sharded beside expert parallelism (2026)
 };
 

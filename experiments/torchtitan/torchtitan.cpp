@@ -4,6 +4,7 @@
 
 #include "experiments/text/toml.hpp"
 #include "experiments/torchtitan/key_table.hpp"
+#include "experiments/torchtitan/own_flavor.hpp"
 #include "experiments/torchtitan/reader.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -16,6 +17,7 @@ Job read_torchtitan_toml(const JobFile& file, const JobOptions& options, const C
   const import::Node root = import::parse_toml(file.text, file.path);
   torchtitan::Version version;
   version.kind = "a TOML file of torchtitan";
+  version.own = torchtitan::own_flavors_in(file.text, file.path);
   return torchtitan::Reader(flattened(root, torchtitan::known_keys()), version, options).read();
 }
 

@@ -27,6 +27,9 @@ base:
   strategy: {tp: 2, sequence_parallel: true, micro_batch: 1, global_batch: 32, zero: 1, overlap_grad_reduce: true,
              stack: {like: megatron-core, router_fusion: false}}
 """
+CONFIG = {"model_type": "llama", "hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 16,
+          "num_key_value_heads": 4, "intermediate_size": 2816, "vocab_size": 32000, "rms_norm_eps": 1e-06,
+          "rope_theta": 250000.0, "max_position_embeddings": 8192, "tie_word_embeddings": False}
 MACHINES = ("--cluster", "dgx_h100_superpod")
 ONE_LAYOUT = ("--tp", 2, "--pp", 1, "--cp", 1, "--micro-batch", 1, "--recompute", "none", "--zero", 1)
 
@@ -76,6 +79,36 @@ class Jobs(unittest.TestCase):
         winner = json.loads(self.program("run", "--like", "winner.sh", *MACHINES, "--json").stdout)
         found = json.loads(self.program("top", "found", "--json").stdout)
         self.assertEqual(winner["step_time_s"], found["rows"][0]["columns"]["step_time_s"])
+
+    def test_a_target_without_a_stack_is_searched_with_its_own_software(self):
+        (self.directory / "config.json").write_text(json.dumps(CONFIG))
+        for target, name, zero in (("torchtitan", "own.toml", 3), ("deepspeed", "own.sh", 1), ("nemo", "own.yaml", 1)):
+            layout = ("--tp", 2, "--pp", 1, "--cp", 1, "--micro-batch", 1, "--recompute", "none", "--zero", zero)
+            words = ("--model", "config.json", "--sequence", 1024, *MACHINES, "--gpus", 16, "--global-batch", 32, *layout,
+                     "-j", 1, "--in-process", "--store", "none", "-o", target)
+            done = self.program("search", *words, "--emit", target, "--emit-to", name)
+            self.assertIn(f", which is what --emit {target} is launched with (--stack NAME)", done.stderr)
+            text = (self.directory / name).read_text()
+            self.assertNotIn("# the step time is that of", text)
+            told = re.search(r"^# .*: the fastest of 1 layouts that fit, ([0-9.]+) s a step, ", text, re.MULTILINE)
+            again = json.loads(self.program("run", "--like", name, *MACHINES, "--gpus", 16, "--json").stdout)
+            self.assertEqual(f"{again['step_time_s']:.4g}", told[1], target)
+        self.assertIn('# llama3_args["', (self.directory / "own.toml").read_text())
+        self.assertIn("rope_theta=250000,", (self.directory / "own.toml").read_text())
+        self.program("run", "--like", "own.toml", *MACHINES, "--gpus", 16, "--memory", "--emit", "megatron", "--emit-to", "m.sh")
+        script = (self.directory / "m.sh").read_text()
+        self.assertIn("the step time is that of the stack torchtitan; this file is one of the stack megatron-core", script)
+        self.assertIn("  --rotary-base 250000\n", script)
+        self.assertIn("  --norm-epsilon 1e-06\n", script)
+
+    def test_a_spec_without_a_stack_is_run_with_the_software_of_the_target(self):
+        (self.directory / "bare.yaml").write_text(
+            "name: bare\nbase:\n  model: {layers: 4, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 32000}\n"
+            "  cluster: {like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}\n  strategy: {global_batch: 32}\n")
+        done = self.program("run", "bare.yaml", "--json", "--emit", "torchtitan", "--emit-to", "bare.toml")
+        self.assertIn("assumed: the stack torchtitan, which is what --emit torchtitan is launched with", done.stderr)
+        again = self.program("run", "--like", "bare.toml", *MACHINES, "--gpus", 16, "--json")
+        self.assertEqual(json.loads(again.stdout)["step_time_ps"], json.loads(done.stdout)["step_time_ps"])
 
     def test_what_cannot_be_emitted_is_told(self):
         for words, message in (

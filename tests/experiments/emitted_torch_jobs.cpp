@@ -179,8 +179,9 @@ TEST_CASE("what torchtitan or DeepSpeed cannot run is refused with its key when 
       return std::string(error.what());
     }
   };
-  CHECK(why("torchtitan", "model.layers: 31, strategy: {stack: torchtitan, zero: 3, global_batch: 64}")
-            .starts_with("model: torchtitan has no flavor of 31 layers"));
+  CHECK(
+      why("torchtitan", "model.layers: 31, model.window: 128, strategy: {stack: torchtitan, zero: 3, global_batch: 64}")
+          .starts_with("model: torchtitan has no flavor of 31 layers"));
   CHECK(why("torchtitan", "strategy: {stack: torchtitan, zero: 3, global_batch: 64, cp: 2, cp_comm: ulysses}")
             .starts_with("strategy.cp_comm: "));
   CHECK(why("torchtitan", "strategy: {stack: megatron-core, zero: 1, global_batch: 64}")

@@ -168,7 +168,8 @@ TEST_CASE("each case of run_table_1.sh is the model and the layout of its row am
     const Sweep sweep = parse_sweep(document_of(job, cluster), job.file, {"model.vocabulary=51200"}, Catalog());
     const Settings& settings = sweep.experiments.at(0).settings;
     for (const auto& [key, value] : expected) {
-      if (key == "model.name" || (!key.starts_with("model.") && !key.starts_with("strategy."))) continue;
+      if (key == "model.name" || key == "model.carried") continue;  // of which rows say nothing
+      if (!key.starts_with("model.") && !key.starts_with("strategy.")) continue;
       INFO(key);
       CHECK(to_json(settings.at(key)) == to_json(value));
     }
@@ -254,7 +255,7 @@ TEST_CASE("the number of GPUs is what the launcher starts") {
       32);
   CHECK(job_of("#SBATCH -N 2 --ntasks-per-node=8 # each a GPU\nsrun python " + arguments).gpus == 16);
   CHECK(job_of("mpirun -np 24 python " + arguments).gpus == 24);
-  const Job of_slurm = job_of("torchrun --nproc_per_node 8 \\\n --nnodes ${SLURM_NNODES:-4} " + arguments);
+  const Job of_slurm = job_of("torchrun --nproc_per_node 8 \\\n --nnodes $SLURM_NNODES " + arguments);
   CHECK(of_slurm.gpus == 0);
   CHECK_THROWS_WITH(
       fail_without_gpus(of_slurm),
@@ -263,11 +264,34 @@ TEST_CASE("the number of GPUs is what the launcher starts") {
           "with --gpus N, or what it is with --env SLURM_NNODES=N"));
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-4} " + arguments, {{{"SLURM_NNODES", "2"}}, 0})
             .gpus == 16);
+  const Job by_default = job_of("torchrun --nproc_per_node 8 --nnodes ${SLURM_NNODES:-4} " + arguments);
+  CHECK(by_default.gpus == 32);
+  CHECK(by_default.notes.front() == "assumed of the environment (--env NAME=VALUE): SLURM_NNODES=4");
   CHECK_THROWS_WITH(fail_without_gpus(job_of("python " + arguments)),
                     Catch::EndsWith("train.sh: it does not say how many GPUs it runs on; give --gpus N"));
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes $NODES " + arguments).gpus == 0);
   CHECK(job_of("torchrun --nproc_per_node 8 --nnodes ${NODES:-2} " + arguments, {{{"NODES", "4"}}, 0}).gpus == 32);
   CHECK(job_of("python " + arguments, {{}, 48}).gpus == 48);
+}
+
+TEST_CASE("what Slurm sets where a script runs is what its #SBATCH lines say") {
+  const std::string model =
+      "pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --bf16 ";
+  const std::string head =
+      "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=8\n"
+      "NNODES=${SLURM_NNODES:-1}\nGPUS=$((NNODES * SLURM_GPUS_ON_NODE))\n";
+  const std::string launch = "srun torchrun --nnodes $NNODES --nproc_per_node $SLURM_GPUS_PER_NODE ";
+  const Job job = job_of(head + launch + model + "--global-batch-size $((GPUS * 2))\n");
+  CHECK(job.gpus == 32);
+  CHECK(value_of(job, "strategy.global_batch") == "64");
+  // --env comes before what the lines say, and without either the reason names Slurm's own variable.
+  CHECK(value_of(job_of(head + launch + model + "--global-batch-size $((GPUS * 2))\n", {{{"SLURM_NNODES", "2"}}, 0}),
+                 "strategy.global_batch") == "32");
+  const std::string bare = "NODES=$SLURM_JOB_NUM_NODES\nBATCH=$((NODES * 16))\n";
+  CHECK_THROWS_WITH(
+      job_of(bare + "torchrun --nproc_per_node 8 --nnodes $NODES " + model + "--global-batch-size $BATCH\n"),
+      Catch::Contains("--global-batch-size") && Catch::Contains("follows from $SLURM_JOB_NUM_NODES, which is set where "
+                                                                "the job runs; give it with --env"));
 }
 
 TEST_CASE("layers are split over stages as Megatron-LM splits them") {

@@ -7,6 +7,7 @@
 
 #include "experiments/deepspeed/arguments.hpp"
 #include "experiments/deepspeed/config_keys.hpp"
+#include "experiments/frameworks/emit_targets.hpp"
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/nemo/settings.hpp"
 #include "experiments/primus/primus.hpp"
@@ -58,5 +59,15 @@ TEST_CASE("the page of jobs has the tables that the code has") {
       std::ofstream(path) << page;
     }
     CHECK(page.substr(from, page.find(end) - from) == expected);
+  }
+}
+
+TEST_CASE("the page of jobs tells of every target of --emit") {
+  const std::string page = import::read_text(std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md");
+  const std::size_t begin = page.find("| target |"), end = page.find("\n\n", begin);
+  REQUIRE(begin != std::string::npos);
+  for (const EmitTarget& target : emit_targets()) {
+    INFO(target.name);
+    CHECK(page.substr(begin, end - begin).find(fmt::format("`{}`", target.name)) != std::string::npos);
   }
 }

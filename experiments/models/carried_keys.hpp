@@ -1,0 +1,12 @@
+// Keys of a configuration that change no step and are the model's: what is launched needs them.
+#pragma once
+
+#include "experiments/models/config_reader.hpp"
+
+namespace manyworlds::experiments::models {
+
+/// Adds the arguments of Megatron-LM @d98e8a6 that positions, norms, initial values and routers of `config` are. What
+/// no argument says is added as config.KEY.
+void add_carried(ConfigReader& reader, const import::Node& config, const ModelConfig& model);
+
+}  // namespace manyworlds::experiments::models

@@ -1,0 +1,261 @@
+// Every target of --emit: what it writes is the same experiment when it is read as a job of its own, to the picosecond.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "core/base/error.hpp"
+#include "core/memory/footprint.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "experiments/frameworks/emit_targets.hpp"
+#include "experiments/frameworks/registry.hpp"
+#include "experiments/models/carried.hpp"
+#include "experiments/sweep/constraint.hpp"
+#include "experiments/sweep/experiment.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::jobs;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::int64_t kGpus = 16;
+const std::string kMachines = "{like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}";
+
+const Catalog& catalog() {
+  static const Catalog all;
+  return all;
+}
+
+/// Returns an experiment on 16 H100; nothing if a rule excludes it.
+std::optional<Experiment> experiment_of(const std::string& model, const std::string& stack, const Words& set) {
+  const std::string yaml = fmt::format(
+      "base:\n  model: {}\n  cluster: {}\n  strategy: {{global_batch: 32, stack: {}}}\n", model, kMachines, stack);
+  try {
+    return parse_sweep(yaml, "s.yaml", set, catalog()).experiments.at(0);
+  } catch (const core::InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// Returns what was emitted as `--like` has it: all that a stack implies is assumed anew.
+Experiment read_again(const EmitTarget& target, const EmittedJob& emitted) {
+  const Job job = read_job(JobFile{target.file, emitted.text}, {{}, kGpus}, catalog());
+  return parse_sweep(document_of(job, kMachines), job.file, {}, catalog()).experiments.at(0);
+}
+
+auto step_of(const Experiment& one) {
+  GraphCache graphs;
+  core::step::SimulationContext context(true);
+  core::step::IsolatedResults isolated;
+  return context.run(context.compile(configure(one, graphs)), isolated).step_ps;
+}
+
+std::int64_t peak_of(const Experiment& one) {
+  const auto configuration = one.config().configuration;
+  return core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total();
+}
+
+bool can_run(const EmitTarget& target, const Experiment& one) {
+  for (const std::string& condition : target.layouts) {
+    import::Node node;
+    node.kind = import::Node::Kind::scalar, node.text = condition;
+    node.file = std::make_shared<const std::string>("layouts");
+    if (!Constraint(node).holds(one.settings)) return false;
+  }
+  return true;
+}
+
+/// Draws a layout of those that a search has.
+Words drawn_layout(std::mt19937_64& random, const std::string& stack) {
+  const auto one_of = [&](const Words& words) { return words[random() % words.size()]; };
+  Words schedules = catalog().entries("stacks").at(stack).schedules;
+  Words set{"fidelity=analytic",
+            "strategy.tp=" + one_of({"1", "2", "4", "8"}),
+            "strategy.pp=" + one_of({"1", "1", "2", "4"}),
+            "strategy.cp=" + one_of({"1", "1", "2"}),
+            "strategy.micro_batch=" + one_of({"1", "2"}),
+            "strategy.recompute=" + one_of({"none", "full"}),
+            "strategy.zero=" + one_of({"0", "1", "3"})};
+  if (set[2] == "strategy.pp=1") return set;
+  const std::string schedule = one_of(schedules);
+  set.push_back("strategy.schedule=" + schedule);
+  if (schedule != "1f1b" && schedule != "gpipe" && schedule != "zb_h1") set.emplace_back("strategy.virtual_stages=2");
+  return set;
+}
+
+}  // namespace
+
+TEST_CASE("a layout that a search finds for a target has the same step time when what is emitted is read again") {
+  for (const EmitTarget& target : emit_targets()) {
+    std::mt19937_64 random(11);
+    int compared = 0;
+    for (int i = 0; i < 400 && compared < 8; ++i) {
+      const auto one = experiment_of("llama3-8b", target.stack, drawn_layout(random, target.stack));
+      if (!one || !can_run(target, *one)) continue;
+      INFO(target.name);
+      const EmittedJob emitted = emit_job(target, one->settings, nullptr, catalog());
+      INFO(file_text(emitted, {}));
+      CHECK(emitted.notes == Words());
+      CHECK(emitted.other_stack.empty());
+      const Experiment again = read_again(target, emitted);
+      CHECK(again.settings.text("strategy.stack.name") == target.stack);
+      CHECK(again.settings.text("collectives.version") == one->settings.text("collectives.version"));
+      Experiment analytic = again;
+      analytic.settings.set("fidelity", std::string("analytic"));
+      CHECK(step_of(analytic) == step_of(*one));
+      CHECK(peak_of(again) == peak_of(*one));
+      ++compared;
+    }
+    INFO(target.name);
+    CHECK(compared == 8);
+  }
+}
+
+TEST_CASE("what is emitted says so if its step time is that of other software than its own") {
+  const auto one = experiment_of("llama3-8b", "megatron-core", {"strategy.zero=3"});
+  REQUIRE(one);
+  const EmittedJob emitted = emit_job(emit_target("torchtitan"), one->settings, nullptr, catalog());
+  CHECK(emitted.other_stack ==
+        "the step time is that of the stack megatron-core; this file is one of the stack torchtitan, with times of its "
+        "own");
+  CHECK(file_text(emitted, {"mine"}).starts_with("# mine\n# " + emitted.other_stack + "\n"));
+}
+
+namespace {
+
+std::string carried_of(const Experiment& one) {
+  return one.settings.text(models::kCarriedKey);
+}
+
+std::optional<Experiment> of_config(const std::string& file, const std::string& stack) {
+  const std::string path = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/" + file + ".json";
+  return experiment_of(fmt::format("{{like: {}, sequence: 4096}}", path), stack, {"fidelity=analytic"});
+}
+
+}  // namespace
+
+TEST_CASE("a model's own bases, epsilons and scales go from its config.json into every target that has them") {
+  // Names of Megatron-LM's arguments that a target has no key for, and tells.
+  const std::map<std::string, Words> lacks{{"nemo", {"rope-scaling-factor"}},
+                                           {"torchtitan", {"init-method-std", "max-position-embeddings"}},
+                                           {"deepspeed", {"rope-scaling-factor", "use-rope-scaling"}}};
+  for (const EmitTarget& target : emit_targets()) {
+    INFO(target.name);
+    const auto one = of_config("meta-llama--Meta-Llama-3.1-8B", target.stack);
+    REQUIRE(one);
+    CHECK(carried_of(*one) ==
+          "init-method-std=0.02 max-position-embeddings=131072 norm-epsilon=1e-05 rope-scaling-factor=8.0 "
+          "rotary-base=500000 use-rope-scaling");
+    const EmittedJob emitted = emit_job(target, one->settings, nullptr, catalog());
+    INFO(file_text(emitted, {}));
+    const auto found = lacks.find(target.name);
+    const Words lacking = found == lacks.end() ? Words() : found->second;
+    const std::string again = carried_of(read_again(target, emitted));
+    for (const models::CarriedArgument& own : models::carried_in(carried_of(*one))) {
+      const auto all = models::carried_in(again);
+      const bool lacked = std::count(lacking.begin(), lacking.end(), own.name) > 0;
+      CHECK((std::count(all.begin(), all.end(), own) == 0) == lacked);
+      const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(), [&](const std::string& note) {
+        return note.starts_with("model.carried " + own.name + " ");
+      });
+      CHECK(told == lacked);
+    }
+  }
+}
+
+TEST_CASE("experts, latent attention and longer positions are carried into Megatron-LM's arguments") {
+  const auto deepseek = of_config("deepseek-ai--DeepSeek-V3", "megatron-core");
+  REQUIRE(deepseek);
+  const EmittedJob emitted = emit_job(emit_target("megatron"), deepseek->settings, nullptr, catalog());
+  for (const char* line :
+       {"--rotary-base 10000", "--norm-epsilon 1e-06", "--max-position-embeddings 163840", "--rope-type yarn",
+        "--rotary-scaling-factor 40", "--mscale 1.0", "--mscale-all-dim 1.0", "--moe-router-score-function sigmoid",
+        "--moe-router-enable-expert-bias", "--moe-router-num-groups 8", "--moe-router-group-topk 4",
+        "--moe-router-topk-scaling-factor 2.5"}) {
+    INFO(line);
+    CHECK(emitted.text.find(fmt::format("  {}\n", line)) != std::string::npos);
+  }
+  // YaRN in other attention has no arguments here, which is told.
+  const auto oss = of_config("openai--gpt-oss-20b", "megatron-core");
+  REQUIRE(oss);
+  const Words notes = emit_job(emit_target("megatron"), oss->settings, nullptr, catalog()).notes;
+  CHECK(std::count(notes.begin(), notes.end(),
+                   "model.carried config.rope_scaling yarn: such a job has nothing of it") == 1);
+}
+
+TEST_CASE("a model that torchtitan has no flavor of is emitted with the entry to add, and read again from it") {
+  const std::pair<const char*, const char*> all[] = {
+      {"{layers: 40, hidden: 5120, heads: 40, kv_heads: 8, ffn_hidden: 14336, vocabulary: 100352, sequence: 4096, "
+       "carried: rotary-base=250000 norm-epsilon=1e-05}",
+       "llama3_args[\"own\"] = TransformerModelArgs("},
+      {"{layers: 24, hidden: 2048, heads: 16, kv_heads: 4, head_dim: 128, ffn_hidden: 6144, vocabulary: 151936, "
+       "sequence: 4096, query_key_norm: true, carried: rotary-base=1000000}",
+       "qwen3_args[\"own\"] = Qwen3ModelArgs("},
+      {"{layers: 24, hidden: 2048, heads: 16, kv_heads: 4, head_dim: 128, vocabulary: 151936, sequence: 4096, "
+       "experts: 16, experts_per_token: 2, expert_ffn_hidden: 1024}",
+       "qwen3_args[\"own\"] = Qwen3ModelArgs("},
+      {"{layers: 16, hidden: 2048, heads: 16, vocabulary: 129280, sequence: 4096, attention: latent, kv_rank: 512, "
+       "head_dim: 128, rotary_dim: 64, value_dim: 128, ffn_hidden: 8192, experts: 16, experts_per_token: 4, "
+       "expert_ffn_hidden: 1024, shared_ffn_hidden: 2048, dense_layers: 1, carried: moe-router-score-function=sigmoid}",
+       "deepseekv3_args[\"own\"] = DeepSeekV3ModelArgs("}};
+  for (const auto& [model, entry] : all) {
+    INFO(model);
+    const auto one = experiment_of(model, "torchtitan", {"fidelity=analytic"});
+    REQUIRE(one);
+    const EmittedJob emitted = emit_job(emit_target("torchtitan"), one->settings, nullptr, catalog());
+    INFO(file_text(emitted, {}));
+    CHECK(emitted.text.find(entry) != std::string::npos);
+    CHECK(emitted.notes == Words());
+    Experiment again = read_again(emit_target("torchtitan"), emitted);
+    again.settings.set("fidelity", std::string("analytic"));
+    CHECK(step_of(again) == step_of(*one));
+    for (const models::CarriedArgument& own : models::carried_in(carried_of(*one))) {
+      const auto theirs = models::carried_in(carried_of(again));
+      CHECK(std::count(theirs.begin(), theirs.end(), own) == 1);
+    }
+  }
+  const auto one = experiment_of(all[0].first, "torchtitan", {});
+  REQUIRE(one);
+  std::string broken = emit_job(emit_target("torchtitan"), one->settings, nullptr, catalog()).text;
+  broken.replace(broken.find("dim=5120"), 8, "dim='a'");
+  CHECK_THROWS_WITH(read_job(JobFile{"job.toml", broken}, {{}, kGpus}, catalog()),
+                    Catch::Contains("'dim' of TransformerModelArgs must be a whole number"));
+}
+
+TEST_CASE("what a job says of its model comes back as arguments, and what it says of its data as a comment") {
+  const std::string script =
+      "#!/bin/bash\nDATA=$1\ntorchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
+      "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 2048 --vocab-size 32000 --bf16 "
+      "--rotary-base 500000 --norm-epsilon 1e-6 --init-method-std 0.008 --add-qkv-bias --squared-relu "
+      "--position-embedding-type rope --use-distributed-optimizer --data-path $DATA_PATH --lr 2e-4\n";
+  const Job job = read_job(JobFile{"train.sh", script}, {{}, kGpus}, catalog());
+  const Experiment one = parse_sweep(document_of(job, kMachines), job.file, {}, catalog()).experiments.at(0);
+  const std::string text = file_text(emit_job(emit_target("megatron"), one.settings, &job, catalog()), {});
+  INFO(text);
+  const std::string arguments = text.substr(0, text.find("torchrun"));
+  for (const char* line : {"--rotary-base 500000", "--norm-epsilon 1e-6", "--init-method-std 0.008", "--add-qkv-bias",
+                           "--squared-relu", "--max-position-embeddings 2048"}) {
+    INFO(line);
+    CHECK(arguments.find(fmt::format("  {}\n", line)) != std::string::npos);
+  }
+  const std::size_t comment = text.find("# of the job itself");
+  REQUIRE(comment != std::string::npos);
+  CHECK(text.find("#   --data-path DATA_PATH\n", comment) != std::string::npos);
+  CHECK(text.find("#   --lr 2e-4\n", comment) != std::string::npos);
+  CHECK(text.find("--rotary-base", comment) == std::string::npos);
+  for (const char* name : {"bridge", "nemo", "primus"}) {
+    const EmittedJob emitted = emit_job(emit_target(name), one.settings, &job, catalog());
+    INFO(file_text(emitted, {}));
+    const std::string again = carried_of(read_again(emit_target(name), emitted));
+    for (const char* word : {"rotary-base=500000", "norm-epsilon=1e-6", "init-method-std=0.008", "add-qkv-bias"}) {
+      INFO(word);
+      CHECK(again.find(word) != std::string::npos);
+    }
+  }
+}
