@@ -59,7 +59,7 @@ const std::vector<EmitTarget>& emit_targets() {
        emit_torchtitan,
        "job.toml",
        "torchtitan",
-       {"strategy.zero == 3", "strategy.ep > 1 or strategy.etp == strategy.tp"}},
+       {"strategy.zero == 3", "model.experts == 0 or strategy.ep > 1 or strategy.etp == strategy.tp"}},
       {"deepspeed",
        "a launch script of Megatron-DeepSpeed with its configuration",
        emit_deepspeed,

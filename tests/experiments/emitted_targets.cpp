@@ -94,7 +94,7 @@ Words drawn_layout(std::mt19937_64& random, const std::string& stack) {
 TEST_CASE("a layout that a search finds for a target has the same step time when what is emitted is read again") {
   for (const EmitTarget& target : emit_targets()) {
     std::mt19937_64 random(11);
-    int compared = 0;
+    int compared = 0, tensor_parallel = 0;
     for (int i = 0; i < 400 && compared < 8; ++i) {
       const auto one = experiment_of("llama3-8b", target.stack, drawn_layout(random, target.stack));
       if (!one || !can_run(target, *one)) continue;
@@ -111,8 +111,10 @@ TEST_CASE("a layout that a search finds for a target has the same step time when
       CHECK(step_of(analytic) == step_of(*one));
       CHECK(peak_of(again) == peak_of(*one));
       ++compared;
+      tensor_parallel += one->config().configuration.strategy.tp > 1 ? 1 : 0;
     }
     INFO(target.name);
+    CHECK(tensor_parallel > 0);
     CHECK(compared == 8);
   }
 }
