@@ -87,7 +87,7 @@ class Jobs(unittest.TestCase):
             words = ("--model", "config.json", "--sequence", 1024, *MACHINES, "--gpus", 16, "--global-batch", 32, *layout,
                      "-j", 1, "--in-process", "--store", "none", "-o", target)
             done = self.program("search", *words, "--emit", target, "--emit-to", name)
-            self.assertIn(f", which is what --emit {target} is launched with (--stack NAME)", done.stderr)
+            self.assertIn(f" (what --emit {target} is launched with; --stack NAME)", done.stdout)
             text = (self.directory / name).read_text()
             self.assertNotIn("# the step time is that of", text)
             told = re.search(r"^# .*: the fastest of 1 layouts that fit, ([0-9.]+) s a step, ", text, re.MULTILINE)

@@ -36,7 +36,7 @@ TEST_CASE("a configuration has the layers of the catalog's model of that name") 
     const auto settings = [&](const std::string& model) {
       Settings all = read(base(model), {"strategy.pp=1", "strategy.tp=1"}).experiments.front().settings;
       all.erase("model.name");
-      all.erase("model.carried");  // of the file alone, for what is emitted
+      all.erase("model.carried");                        // of the file alone, for what is emitted
       all["model.ffn_hidden"] = std::int64_t{0};         // without effect where all layers have experts
       all["model.expert_ffn_hidden"] = std::int64_t{0};  // 0: as ffn_hidden
       all["model.head_dim"] = std::int64_t{0};           // 0: hidden / heads

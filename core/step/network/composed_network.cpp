@@ -99,7 +99,7 @@ class ComposedNetwork final : public KeyedNetwork {
   network::Counters counters_;
   UsageCounts episode_usage_;
   Work work_;
-  std::set<sharing::Key> begun_;      // episodes of this step by key, with each log that they had
+  std::set<sharing::Key> begun_;                // episodes of this step by key, with each log that they had
   std::vector<std::uint32_t> taking_episodes_;  // scratch of take_exits(): a copy of running_episodes_
 };
 
