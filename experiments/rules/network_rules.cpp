@@ -37,32 +37,51 @@ Rule graph_rule(std::string name, std::string reason, std::string key, bool with
 }
 
 Rule lossless_rule() {
-  return {
-      "lossless",
-      "a buffer must hold what is on its way when a pause takes effect",
-      "transport",
-      [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
-        try {
-          core::network::check_pfc_headroom(*graphs.get(config), config.configuration.transport);
-          return std::nullopt;
-        } catch (const core::InputError& error) {
-          return error.what();
-        }
-      },
-      false,
-      kPfc,
-      {"gpus_at_most", "node_in_scale_up_domain", "topology_fits", "faults_fit", "step_transport", "pause_thresholds"}};
+  return {"lossless",
+          "a buffer must hold what is on its way when a pause takes effect",
+          "transport",
+          [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
+            try {
+              core::network::check_pfc_headroom(*graphs.get(config), config.configuration.transport);
+              return std::nullopt;
+            } catch (const core::InputError& error) {
+              return error.what();
+            }
+          },
+          false,
+          kPfc,
+          {"gpus_at_most", "node_in_scale_up_domain", "topology_fits", "faults_fit", "pause_thresholds"}};
 }
 
-/// Cached results of collectives and episodes come from the engine for pinned paths, whose state can be saved.
-Rule step_transport_rule() {
-  Rule result = rule("step_transport", "transport",
-                     "steps take pinned paths (routing destination_mod_k or ecmp_hash), coalesced acks and a lossless "
-                     "fabric; `manyworlds net` takes the others too",
-                     {"by construction (docs/model/sharing.md: only the engine for pinned paths saves its state)"},
-                     [](const ExperimentConfig& e) -> Violation {
-                       std::string why = core::network::per_packet_reason(e.configuration.transport);
-                       return why.empty() ? std::nullopt : Violation(std::move(why));
+/// A flowlet keeps its path for as long as it lasts, so that it is neither pinned nor spread.
+Rule fluid_routing_rule() {
+  Rule result = rule("fluid_routing", "transport",
+                     "fidelity fluid takes paths that are pinned, or that are chosen for every packet; flowlets need "
+                     "fidelity packet",
+                     {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+                       const auto& t = e.configuration.transport;
+                       if (t.fidelity != core::network::Fidelity::fluid ||
+                           core::network::routing_of(t) != core::network::Routing::flowlet)
+                         return std::nullopt;
+                       return "routing is flowlet";
+                     });
+  result.steps_only = true;
+  return result;
+}
+
+/// Acknowledgements that are packets join what goes one way with what goes the other, and depend on all of it.
+Rule composed_acks_rule() {
+  Rule result = rule("composed_acks", "transport",
+                     "acknowledgements that are packets need composition coupled, or fidelity fluid or analytic",
+                     {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+                       const auto& t = e.configuration.transport;
+                       if (t.fidelity != core::network::Fidelity::packet ||
+                           e.configuration.composition == core::step::Composition::coupled)
+                         return std::nullopt;
+                       if (core::network::transport_type(t).trims)
+                         return t.kind + " sends them, and composition is composed";
+                       if (t.acks != core::network::Acks::in_band) return std::nullopt;
+                       return "acks in_band, composition composed";
                      });
   result.steps_only = true;
   return result;
@@ -118,7 +137,8 @@ std::vector<Rule> transport_rules() {
 
 std::vector<Rule> fabric_rules() {
   std::vector<Rule> all;
-  all.push_back(step_transport_rule());
+  all.push_back(fluid_routing_rule());
+  all.push_back(composed_acks_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false,
                            {"gpus_at_most", "node_in_scale_up_domain"}));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true,

@@ -149,8 +149,10 @@ const std::vector<Breach> kBreaches{
     {"delayed_weights_fit", {"strategy.stack={delay_expert_weights: true}"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
     {"fluid_composed", {"fidelity=fluid", "composition=coupled"}},
-    {"step_transport", {"transport.routing=spray"}},
-    {"step_transport", {"transport=eqds"}},
+    {"fluid_routing", {"fidelity=fluid", "transport.routing=flowlet"}},
+    {"composed_acks", {"transport.acks=in_band"}},
+    {"composed_acks", {"transport=eqds"}},
+    {"transport_options", {"transport={hpcc: {routing: adaptive}}"}},
     {"transport_options", {"transport={eqds: {eqds_paths: 3}}"}},
     {"topology_fits", {"topology={fat_tree: {pod_leaves: 2}}"}},
     {"faults_fit", {"faults.down=gpu0-rail0"}},
@@ -246,10 +248,15 @@ TEST_CASE("all that a layout breaks is found, the first as when it is refused") 
   CHECK(std::count(all.skipped.begin(), all.skipped.end(), "batch_by_replicas") == 1);
 }
 
-TEST_CASE("the network by itself takes transports that steps do not") {
-  for (const std::string set : {"transport.routing=spray", "transport.acks=in_band", "transport=eqds"}) {
+TEST_CASE("steps take every transport and routing, coupled or as fluids where not composed") {
+  for (const std::string set :
+       {"transport.routing=spray", "transport.routing=adaptive", "transport.routing=flowlet", "transport.fabric=lossy"})
+    CHECK(read(kSingle, {set}).experiments.size() == 1);
+  for (const std::string set : {"transport.acks=in_band", "transport=eqds"}) {
     CAPTURE(set);
-    CHECK_THAT(error_of(kSingle, {set}), Contains("violates rule step_transport: ") && Contains("`manyworlds net`"));
+    CHECK_THAT(error_of(kSingle, {set}), Contains("violates rule composed_acks: ") && Contains("composition coupled"));
+    for (const std::string other : {"composition=coupled", "fidelity=fluid", "fidelity=analytic"})
+      CHECK(read(kSingle, {set, other}).experiments.size() == 1);
     CHECK(read(kSingle, {set}, {.scope = Scope::network}).experiments.size() == 1);
   }
 }

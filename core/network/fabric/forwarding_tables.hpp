@@ -37,6 +37,10 @@ class ForwardingTables {
     return {&next_hop_pool_[set + 1], next_hop_pool_[set]};
   }
 
+  /// Returns the number of the class of a destination: those of one class have the same next hops everywhere, but for
+  /// their last links. first_hop_links() has added the rows.
+  std::uint32_t destination_class(std::uint32_t destination) const { return destination_class_[destination]; }
+
   /// Returns every link that a packet from `source` to `destination` may take, once each, in breadth-first order with
   /// candidates in ascending order. For every switch on the way it calls visit(n, candidates), where n is the position
   /// in the result of the link over which the switch was first reached (UINT32_MAX for the source). The result is

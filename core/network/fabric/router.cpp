@@ -34,6 +34,16 @@ Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_
   for (std::uint32_t i = 0; i < by_leaf.size(); ++i) leaf_major_index_[by_leaf[i].second] = i;
 }
 
+/// Returns the position of the first link of the highest rate, and among these of the lowest latency.
+std::uint32_t Router::fastest_of(const std::vector<std::uint32_t>& candidates) const {
+  const auto is_faster = [&](std::uint32_t a, std::uint32_t b) {
+    const Link &first = graph_->links[a], &second = graph_->links[b];
+    return std::pair(-first.bits_per_second, first.latency_ps) < std::pair(-second.bits_per_second, second.latency_ps);
+  };
+  return static_cast<std::uint32_t>(std::min_element(candidates.begin(), candidates.end(), is_faster) -
+                                    candidates.begin());
+}
+
 Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
   distances_.set_destination(dst);
   if (src == dst || distances_.from(src) == Distances::kUnreachable)
@@ -52,8 +62,10 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
     } else if (count > 1 && routing_ == Routing::destination_mod_k) {
       pick = digits % count;
       digits /= count;
-    } else if (count > 1) {
+    } else if (count > 1 && routing_ == Routing::ecmp_hash) {
       pick = static_cast<std::uint32_t>(decision_hash(seed_, entropy, route.size()) % count);
+    } else if (count > 1) {
+      pick = fastest_of(candidates_);
     }
     route.push_back(candidates_[pick]);
     vertex = graph_->links[candidates_[pick]].to;

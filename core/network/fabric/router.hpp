@@ -40,13 +40,16 @@ class Router {
   /// (dimension-order routing on a mesh), and the routing policy selects one of them. destination_mod_k selects by the
   /// digits of the destination's number, hop by hop (Zahavi 2010, D-Mod-K). GPUs are numbered leaf by leaf for that, so
   /// that the GPUs behind one leaf spread over all paths to it; within a scale-up domain, where there is only one
-  /// choice, the GPU number itself is used. ecmp_hash selects by hash(seed, entropy, hop). Throws InputError when no
-  /// path exists or when the path has more than kMaxHops links.
+  /// choice, the GPU number itself is used. ecmp_hash selects by hash(seed, entropy, hop). The other policies use all
+  /// paths; one of the fastest represents them: at every switch the next hop of the highest rate, then of the lowest
+  /// latency. Throws InputError when no path exists or when the path has more than kMaxHops links.
   Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
 
   const Graph& graph() const { return *graph_; }
 
  private:
+  std::uint32_t fastest_of(const std::vector<std::uint32_t>& candidates) const;
+
   std::shared_ptr<const Graph> graph_;
   Routing routing_;
   std::uint64_t seed_;

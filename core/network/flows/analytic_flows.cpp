@@ -20,6 +20,7 @@
 #include "core/base/error.hpp"
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/flows.hpp"
+#include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::network {
 namespace {
@@ -105,14 +106,20 @@ std::unique_ptr<Flows> make_analytic_flows(const Transport& transport) {
   return std::make_unique<AnalyticFlows>(transport);
 }
 
+std::unique_ptr<Flows> make_flows(const Transport& transport, std::shared_ptr<const Graph> fabric) {
+  if (transport.fidelity == Fidelity::packet && needs_per_packet(transport))
+    return make_per_packet_flows(transport, std::move(fabric));
+  return make_flows(transport);
+}
+
 std::unique_ptr<Flows> make_flows(const Transport& transport) {
   return transport.fidelity == Fidelity::analytic ? make_analytic_flows(transport) : make_plain_flows(transport);
 }
 
 std::unique_ptr<Flows> make_flows(ComponentCache& cache) {
   const Transport& transport = cache.transport();
-  return transport.fidelity == Fidelity::analytic ? make_analytic_flows(transport)
-                                                  : make_decomposed_flows(transport, cache);
+  if (transport.fidelity == Fidelity::analytic) return make_analytic_flows(transport);
+  return cache.fabric() ? make_per_packet_flows(transport, cache.fabric()) : make_decomposed_flows(transport, cache);
 }
 
 }  // namespace manyworlds::core::network

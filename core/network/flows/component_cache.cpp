@@ -40,6 +40,16 @@ ComponentCache::ComponentCache(const Transport& transport, std::size_t byte_limi
       engine_(make_engine(transport)),
       byte_limit_(byte_limit) {}
 
+ComponentCache::ComponentCache(const Transport& transport, std::shared_ptr<const Graph> fabric)
+    : transport_(transport),
+      fast_forward_options_{true, transport.rate_tolerance_ppm},
+      byte_limit_(std::size_t{1} << 30) {
+  if (needs_per_packet(transport))
+    fabric_ = std::move(fabric);
+  else
+    engine_ = make_engine(transport);
+}
+
 std::unique_ptr<Engine> ComponentCache::borrow_engine() {
   if (spare_engines_.empty()) return make_engine(transport_);
   std::unique_ptr<Engine> engine = std::move(spare_engines_.back());

@@ -42,6 +42,9 @@ class ComponentCache {
   /// Without `periods`, periodic phases are simulated instead of skipped.
   explicit ComponentCache(const Transport& transport, std::size_t byte_limit = std::size_t{1} << 30,
                           bool periods = true);
+  /// For any transport. One that needs the per-packet engine has no components to be cached: make_flows() then returns
+  /// flows on all of `fabric`.
+  ComponentCache(const Transport& transport, std::shared_ptr<const Graph> fabric);
 
   struct Found {
     std::shared_ptr<const Outcome> outcome;
@@ -61,6 +64,8 @@ class ComponentCache {
   std::shared_ptr<const State> fresh(const std::vector<LinkSpec>& path, std::int64_t bytes);
 
   const Transport& transport() const { return transport_; }
+  /// Returns the fabric if the transport needs the per-packet engine; otherwise null.
+  const std::shared_ptr<const Graph>& fabric() const { return fabric_; }
   /// Returns an empty engine for simulations that are not cached.
   std::unique_ptr<Engine> borrow_engine();
   /// Takes such an engine back for reuse.
@@ -99,6 +104,7 @@ class ComponentCache {
   void make_room(const Parts& parts, std::size_t waits);
 
   Transport transport_;
+  std::shared_ptr<const Graph> fabric_;
   FastForwardOptions fast_forward_options_;
   std::unique_ptr<Engine> engine_;  // simulates one component after another
   std::vector<std::unique_ptr<Engine>> spare_engines_;

@@ -76,8 +76,10 @@ std::unique_ptr<Flows> make_analytic_flows(const Transport& transport);
 Time uncontended_ps(const Transport& transport, const std::vector<LinkSpec>& path, std::int64_t bytes);
 
 /// Return the implementation for the fidelity of the transport: plain or analytic flows; with a cache, decomposed or
-/// analytic flows.
+/// analytic flows. With a fabric, or a cache that has one, these are per-packet flows if the transport needs them;
+/// then all links of the fabric must be added, in its order.
 std::unique_ptr<Flows> make_flows(const Transport& transport);
+std::unique_ptr<Flows> make_flows(const Transport& transport, std::shared_ptr<const Graph> fabric);
 std::unique_ptr<Flows> make_flows(ComponentCache& cache);
 
 }  // namespace manyworlds::core::network

@@ -17,9 +17,22 @@ const OptionTable<Hpcc::Parameters>& Hpcc::options() {
   return table;
 }
 
+namespace {
+
+/// A sender compares what the n-th link of its path says with what it said before (section 3.2 of the paper), which
+/// must be the same link.
+std::string fault_of(const Transport& transport) {
+  return spreads(transport) ? "hpcc compares the counters of the links of one path; routing must be destination_mod_k "
+                              "or ecmp_hash"
+                            : "";
+}
+
+}  // namespace
+
 TransportType hpcc_transport() {
-  return make_transport_type<Hpcc>(
-      {.name = "hpcc", .help = "HPCC on a lossless fabric: windows follow what every link tells of itself"});
+  return make_transport_type<Hpcc>({.name = "hpcc",
+                                    .help = "HPCC on a lossless fabric: windows follow what every link tells of itself",
+                                    .fault = fault_of});
 }
 
 }  // namespace manyworlds::core::network

@@ -43,11 +43,16 @@ bool needs_per_packet(const Transport& transport) {
   return !per_packet_reason(transport).empty();
 }
 
+Routing routing_of(const Transport& transport) {
+  return transport_type(transport).trims ? Routing::spray : transport.routing;
+}
+
 std::unique_ptr<Engine> make_engine(const Transport& transport) {
   if (needs_per_packet(transport))
     throw InputError(
-        "transport: steps and episodes take pinned paths (routing destination_mod_k or ecmp_hash), acks coalesced and "
-        "fabric lossless; `manyworlds net` takes the others too");
+        "transport: the engine for pinned paths takes routing destination_mod_k or ecmp_hash, acks coalesced and "
+        "fabric "
+        "lossless; the per-packet engine takes the others too");
   return transport_type(transport).make_engine(transport);
 }
 

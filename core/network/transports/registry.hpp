@@ -40,6 +40,12 @@ const TransportType& transport_type(const Transport& transport);
 /// trimming, in-band acknowledgements); "" if it has none.
 std::string per_packet_reason(const Transport& transport);
 bool needs_per_packet(const Transport& transport);
+/// Returns how packets choose their paths: by spraying if the transport trims, as its options say otherwise.
+Routing routing_of(const Transport& transport);
+/// Returns whether a transfer may take several paths.
+inline bool spreads(const Transport& transport) {
+  return routing_of(transport) > Routing::ecmp_hash;
+}
 
 /// Returns the engine for pinned paths. Throws core::InputError for a transport that needs the per-packet engine.
 std::unique_ptr<Engine> make_engine(const Transport& transport);

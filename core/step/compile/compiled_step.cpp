@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/network/transports/registry.hpp"
 #include "core/step/compile/packet_symmetry.hpp"
 
 namespace manyworlds::core::step {
@@ -38,8 +39,8 @@ collective::Dag with_bytes(const collective::QuotientDag& quotient, const collec
 
 }  // namespace
 
-LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& graph)
-    : transport_(transport), graph_(graph), on_link_(graph.links.size(), 0) {}
+LinkLoads::LinkLoads(const network::Transport& transport, const network::Graph& graph, const LinkPools* pools)
+    : transport_(transport), graph_(graph), pools_(pools), on_link_(graph.links.size(), 0) {}
 
 InstanceLoad LinkLoads::of(const CollectiveOp& collective_op) {
   return of(pair_loads_of(*collective_op.dag, transport_), *collective_op.connections);
@@ -47,6 +48,7 @@ InstanceLoad LinkLoads::of(const CollectiveOp& collective_op) {
 
 InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections& connections,
                            const std::vector<std::uint32_t>* representative) {
+  if (pools_ != nullptr) return of_spreads(loads, connections, representative);
   InstanceLoad result;
   for (std::size_t pair = 0; pair < connections.routes.size(); ++pair) {
     const PairLoad& load = loads[representative == nullptr ? pair : (*representative)[pair]];
@@ -61,8 +63,27 @@ InstanceLoad LinkLoads::of(const std::vector<PairLoad>& loads, const Connections
   return result;
 }
 
+InstanceLoad LinkLoads::of_spreads(const std::vector<PairLoad>& loads, const Connections& connections,
+                                   const std::vector<std::uint32_t>* representative) {
+  InstanceLoad result;
+  std::map<std::uint32_t, Int128> shares;
+  for (std::size_t pair = 0; pair < connections.spreads.size(); ++pair) {
+    const PairLoad& load = loads[representative == nullptr ? pair : (*representative)[pair]];
+    result.link_hops += load.packets * static_cast<std::int64_t>(connections.routes[pair].size());
+    for (const LinkPools::Use& use : pools_->uses_of(connections.spreads[pair]))
+      if (graph_.links[pools_->link_of(use.pool)].kind == network::LinkKind::network)
+        shares[use.pool] += Int128{load.bytes} * use.share;
+  }
+  for (const auto& [pool, sum] : shares)
+    if (const auto bytes = static_cast<std::int64_t>(sum / network::kAllPackets); bytes > 0)
+      result.network_bytes.emplace_back(pool, bytes);
+  return result;
+}
+
 bool can_deduplicate_ranks(const Configuration& configuration) {
-  return configuration.composition == Composition::composed && configuration.transport.rate_tolerance_ppm == 0;
+  const network::Transport& transport = configuration.transport;
+  return configuration.composition == Composition::composed && transport.rate_tolerance_ppm == 0 &&
+         (transport.fidelity == network::Fidelity::analytic || !network::needs_per_packet(transport));
 }
 
 CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<RankLayout> layout, DagCache& dags,
@@ -89,7 +110,8 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
   IdVector<GroupId, std::vector<GroupId>> equivalent_groups(
       groups.size());  // by the first group of each equivalence class
   for (const GroupId group : groups.ids()) equivalent_groups[symmetry_.canonical[group]].push_back(group);
-  LinkLoads link_loads(configuration_.transport, layout_->graph());
+  if (layout_->spreads()) add_pools(by_kind, dags);
+  LinkLoads link_loads(configuration_.transport, layout_->graph(), pools());
   for (const GroupId group : groups.ids()) {
     first_instance_.push_back(collective_op_of_.next_id());
     if (!equivalent_groups[group].empty())
@@ -104,6 +126,16 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
                      layout_->member_of(rank, static_cast<Role>(role)) % symmetry_.rotation[group]};
     }
   }
+}
+
+/// Forms the pools of all connections of the step.
+void CompiledStep::add_pools(const std::vector<ShapedOperations>& by_kind, DagCache& dags) {
+  pools_ = std::make_shared<LinkPools>(layout_->spreads(),
+                                       network::routing_of(configuration_.transport) == network::Routing::adaptive);
+  for (const GroupId group : layout_->groups().ids())
+    for (const collective::Shape& shape : by_kind[layout_->groups()[group].kind].shapes)
+      pools_->add(layout_->connections_of(group, layout_->connectivity_number(*dags.canonical(shape)))->spreads);
+  pools_->close();
 }
 
 void CompiledStep::add_programs() {
@@ -189,7 +221,8 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
     const InstanceLoad one = link_loads.of(loads, connections, is_full ? nullptr : &quotient_dag->representative);
     collective_op.link_hops += one.link_hops;
     for (const auto& [link, total] : one.network_bytes)
-      collective_op.busy.emplace_back(link, serialization_ps(total, layout_->graph().links[link].bits_per_second));
+      collective_op.busy.emplace_back(
+          link, serialization_ps(total, pools_ ? pools_->rate(link) : layout_->graph().links[link].bits_per_second));
   }
   for (const auto& [number, route_signature] : groups_by_signature)
     collective_op.keys.emplace_back(collective_key(shape, route_signature.first->route_signature, transport_key_),

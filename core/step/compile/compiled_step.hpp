@@ -12,6 +12,7 @@
 #include "core/sharing/key.hpp"
 #include "core/step/compile/dag_cache.hpp"
 #include "core/step/compile/ids.hpp"
+#include "core/step/compile/link_pools.hpp"
 #include "core/step/compile/rank_symmetry.hpp"
 #include "core/step/compile/step_programs.hpp"
 #include "core/workload/program/program.hpp"
@@ -30,7 +31,7 @@ struct CollectiveOp {
   std::int64_t groups = 1;
   std::int64_t link_hops = 0;  // packets times links
   std::int64_t transfers = 0;
-  std::vector<std::pair<std::uint32_t, Time>> busy;  // (network link, time for which one instance occupies it)
+  std::vector<std::pair<std::uint32_t, Time>> busy;  // (network link or pool, time for which an instance occupies it)
   /// Returns the number of group members that each member of `dag` represents.
   std::int64_t ranks_per_member() const { return dag->members == 0 ? 1 : shape.members / dag->members; }
 };
@@ -38,7 +39,7 @@ struct CollectiveOp {
 /// The load of one instance of a collective operation on its links.
 struct InstanceLoad {
   std::int64_t link_hops = 0;                                         // packets times links
-  std::vector<std::pair<std::uint32_t, std::int64_t>> network_bytes;  // (network link, bytes with headers)
+  std::vector<std::pair<std::uint32_t, std::int64_t>> network_bytes;  // (network link or pool, bytes with headers)
 };
 /// The load of a DAG on one of its pairs.
 struct PairLoad {
@@ -47,25 +48,31 @@ struct PairLoad {
 /// Returns the load of a DAG on each of its pairs.
 std::vector<PairLoad> pair_loads_of(const collective::Dag& dag, const network::Transport& transport);
 
-/// Computes link loads, with buffers that are reused between operations. `transport` and `graph` must outlive this.
+/// Computes link loads, with buffers that are reused between operations. `transport`, `graph` and `pools` must outlive
+/// this. With pools the loads are those of pools, over their rates.
 class LinkLoads {
  public:
-  LinkLoads(const network::Transport& transport, const network::Graph& graph);
+  LinkLoads(const network::Transport& transport, const network::Graph& graph, const LinkPools* pools = nullptr);
   InstanceLoad of(const CollectiveOp& collective_op);
   /// `representative`, if given, has for each connection the index of the equivalent entry of `loads`.
   InstanceLoad of(const std::vector<PairLoad>& loads, const Connections& connections,
                   const std::vector<std::uint32_t>* representative = nullptr);
 
  private:
+  InstanceLoad of_spreads(const std::vector<PairLoad>& loads, const Connections& connections,
+                          const std::vector<std::uint32_t>* representative);
+
   const network::Transport& transport_;
   const network::Graph& graph_;
+  const LinkPools* pools_;
   std::vector<std::int64_t> on_link_;  // bytes, while they are added up
 };
 
 /// Which ranks are simulated: all, or one representative of each class of equivalent ranks (rank_symmetry.hpp; for
 /// packets packet_symmetry.hpp), which may be all.
 enum class Ranks : std::uint8_t { all, representatives };
-/// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact.
+/// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact, and of
+/// packets and fluids only on pinned paths.
 bool can_deduplicate_ranks(const Configuration& configuration);
 
 class CompiledStep {
@@ -82,6 +89,10 @@ class CompiledStep {
   const RankSymmetry& symmetry() const { return symmetry_; }
   /// Returns how many equal episodes one of the network stands for; with packets, it is the same number for all.
   std::uint32_t copies() const { return copies_; }
+  /// Returns the pools of links over which packets spread; null if paths are pinned.
+  const LinkPools* pools() const { return pools_.get(); }
+  /// Returns the number of links and pools.
+  std::size_t link_numbers() const { return pools_ ? pools_->size() : layout_->graph().links.size(); }
   bool has_all_ranks() const { return symmetry_.representative_rank.size() == layout_->ranks(); }
   const IdVector<CollectiveOpId, CollectiveOp>& collective_ops() const { return collective_ops_; }
   std::size_t instances() const { return collective_op_of_.size(); }
@@ -105,6 +116,7 @@ class CompiledStep {
     std::uint32_t member = 0;
   };
   void add_programs();
+  void add_pools(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
   std::vector<ShapedOperations> shapes_by_kind() const;
   static std::vector<KindCollectives> collectives_of(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
   void check_members(GroupId group) const;
@@ -128,6 +140,7 @@ class CompiledStep {
   std::map<std::pair<const Connections*, const collective::QuotientDag*>, std::shared_ptr<const Connections>>
       merged_connections_;
   sharing::Key transport_key_;
+  std::shared_ptr<LinkPools> pools_;
   std::vector<workload::Program> programs_;
   std::vector<SequencesByRole> sequences_;                    // by class
   std::vector<std::vector<std::uint32_t>> position_in_role_;  // by class and op: its index in the sequence of its role

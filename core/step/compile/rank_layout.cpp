@@ -101,10 +101,11 @@ std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& pa
   return classes;
 }
 
-RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router)
+RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router, Spreading spreading)
     : gpus_per_node_(parallel.gpus_per_node),
       per_stage_(static_cast<std::uint32_t>(parallel.tp * parallel.cp * parallel.dp)),
       router_(std::move(router)),
+      spreading_(std::move(spreading)),
       classes_(keys_of(classes_of(parallel))),
       writer_(router_->graph()) {
   const std::uint32_t rank_count = per_stage_ * static_cast<std::uint32_t>(parallel.pp);
@@ -361,10 +362,51 @@ const std::shared_ptr<const Connections>& RankLayout::connections_of(GroupId gro
   std::sort(result.links.begin(), result.links.end());
   result.links.erase(std::unique(result.links.begin(), result.links.end()), result.links.end());
   result.route_signature = route_signature_of(writer_, result.routes);
+  if (spreading_.paths) add_spreads(result, connectivity, gpus);
   result.signature_number =
       signature_numbers_.try_emplace(result.route_signature, static_cast<std::uint32_t>(signature_numbers_.size()))
           .first->second;
   return slot = std::make_shared<const Connections>(std::move(result));
+}
+
+/// Adds how packets spread. Where they have a choice, packet by packet, the signature then names the whole fabric.
+void RankLayout::add_spreads(Connections& connections, const Connectivity& connectivity,
+                             const std::vector<std::uint32_t>& gpus) {
+  const auto is_choice = [](const network::SpreadHop& hop) { return hop.size() > 1; };
+  bool has_choice = false;
+  for (std::size_t pair = 0; pair < connectivity.pairs.size(); ++pair) {
+    const auto& [from, to] = connectivity.pairs[pair];
+    if (std::max(from, to) >= gpus.size()) {  // between a member and a switch
+      connections.spreads.push_back({{{connections.routes[pair].front(), network::kAllPackets}}, {}, 0});
+      continue;
+    }
+    const network::Spread& spread = connections.spreads.emplace_back(spreading_.paths->between(gpus[from], gpus[to]));
+    const std::vector<network::SpreadHop>& middle = spreading_.paths->middle(spread.middle);
+    has_choice |=
+        is_choice(spread.first) || is_choice(spread.last) || std::any_of(middle.begin(), middle.end(), is_choice);
+  }
+  if (!has_choice || !spreading_.in_packets) return;
+  sharing::KeyWriter writer("spread connections");
+  writer.key(connections.route_signature).key(fabric_key());
+  for (const std::uint32_t gpu : gpus) writer.integer(gpu);
+  connections.route_signature = writer.finish();
+}
+
+/// Returns the key of all vertices and links.
+const sharing::Key& RankLayout::fabric_key() {
+  if (fabric_key_) return *fabric_key_;
+  sharing::KeyWriter writer("fabric");
+  writer.integer(graph().gpus).integer(graph().gpus_relay);
+  for (const network::VertexKind kind : graph().vertices) writer.integer(static_cast<std::int64_t>(kind));
+  for (const network::Link& link : graph().links)
+    writer.integer(link.from)
+        .integer(link.to)
+        .integer(static_cast<std::int64_t>(link.kind))
+        .integer(link.bits_per_second)
+        .integer(link.latency_ps)
+        .integer(link.order)
+        .integer(link.length);
+  return fabric_key_.emplace(writer.finish());
 }
 
 const PathClasses& RankLayout::path_classes(GroupId group, const collective::Dag& dag) {
@@ -408,7 +450,10 @@ const sharing::Key& RankLayout::full_route_signature(const std::vector<std::vect
         .integer(static_cast<std::int64_t>(pairs_of_kind[current.kind].size()));
     for (const std::uint32_t pairs : pairs_of_kind[current.kind])
       for (const network::Route& route : connections_of(group, pairs)->routes) writer_.write(writer, route);
+    if (spreading_.paths)
+      for (const std::uint32_t gpu : gpus_of(current)) writer.integer(gpu);
   }
+  if (spreading_.paths) writer.key(fabric_key());
   return full_signatures_.try_emplace(pairs_of_kind, writer.finish()).first->second;
 }
 
@@ -421,8 +466,8 @@ void write_transport(sharing::KeyWriter& writer, const network::Transport& trans
   writer.text(transport.kind);
   OptionSet values = network::options_of(transport);
   values["window_bytes"] = transport.window_bytes;  // used by scale-up transfers of every transport kind
-  // Routing and its seed are resolved into routes before any key is computed.
-  values.erase("routing"), values.erase("seed");
+  // Routing and its seed are resolved into routes before any key is computed, unless packets choose theirs.
+  if (!network::spreads(transport)) values.erase("routing"), values.erase("seed");
   if (transport.rate_tolerance_ppm > 0) values["rate_tolerance_ppm"] = transport.rate_tolerance_ppm;
   write_options(writer, values);
 }

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/collective/dag/dag.hpp"
+#include "core/network/fabric/path_spread.hpp"
 #include "core/network/fabric/router.hpp"
 #include "core/sharing/key.hpp"
 #include "core/step/compile/configuration.hpp"
@@ -83,10 +85,11 @@ collective::Shape shape_of(const Configuration& configuration, const GroupKind& 
 
 /// Routes of a communicator's connections, over the graph's links.
 struct Connections {
-  std::vector<network::Route> routes;  // by pair of the DAG
-  std::vector<std::uint32_t> links;    // the links of all routes, ascending, without repetition
-  sharing::Key route_signature;        // the key of `routes`, independent of the numbers of links
-  std::uint32_t signature_number = 0;  // equal signatures of a layout have equal numbers, from 0
+  std::vector<network::Route> routes;         // by pair of the DAG; if packets spread, one of the fastest ways of each
+  std::vector<network::Spread> spreads = {};  // by pair of the DAG; empty if paths are pinned
+  std::vector<std::uint32_t> links;           // the links of all routes, ascending, without repetition
+  sharing::Key route_signature;               // the key of `routes`, independent of the numbers of links
+  std::uint32_t signature_number = 0;         // equal signatures of a layout have equal numbers, from 0
 };
 
 /// Classes of paths: the paths of two pairs have equal numbers if their links have equal rates and latencies in the
@@ -110,11 +113,18 @@ network::Route route_of(network::Router& router, const Connectivity& connectivit
 collective::Communicator communicator_of(network::Router& router, const std::vector<std::uint32_t>& gpus,
                                          std::uint32_t per_node);
 
+/// How packets spread over the paths of a fabric.
+struct Spreading {
+  std::shared_ptr<network::PathSpreads> paths;  // null: paths are pinned
+  bool in_packets = false;  // every packet is simulated, so that results depend on each path of the fabric
+  bool operator==(const Spreading&) const = default;
+};
+
 /// The ranks of a configuration on a fabric. Not thread-safe: connections are built on first use and kept.
 class RankLayout {
  public:
   /// Throws core::InputError if a pair of ranks has no path, when their connection is first requested.
-  RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router);
+  RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router, Spreading spreading = {});
 
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(gpu_of_.size()); }
   IdRange<RankId> rank_ids() const { return gpu_of_.ids(); }
@@ -148,6 +158,8 @@ class RankLayout {
   /// numbering of links.
   const sharing::Key& full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
   const network::Graph& graph() const { return router_->graph(); }
+  /// Returns the spreads of its connections; null if their paths are pinned.
+  const std::shared_ptr<network::PathSpreads>& spreads() const { return spreading_.paths; }
 
   static constexpr GroupId kNoGroup{UINT32_MAX};
 
@@ -165,10 +177,14 @@ class RankLayout {
   void add_group(workload::Role role, std::vector<RankId> ranks, workload::Role role_of_others);
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;
+  void add_spreads(Connections& connections, const Connectivity& connectivity, const std::vector<std::uint32_t>& gpus);
+  const sharing::Key& fabric_key();
 
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;
   std::shared_ptr<network::Router> router_;
+  Spreading spreading_;
+  std::optional<sharing::Key> fabric_key_;
   IdVector<RankId, GpuId> gpu_of_;
   std::vector<workload::RankClass> classes_;
   IdVector<RankId, std::uint32_t> class_of_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/base/hash.hpp"
 #include "core/step/network/local_links.hpp"
@@ -16,11 +17,21 @@ struct Start {
   InstanceId instance;
 };
 
+/// Returns the links, and the pools of links, that a collective uses.
+std::vector<std::uint32_t> link_numbers_of(const CompiledStep& compiled, InstanceId instance) {
+  const Connections& connections = *compiled.collective_op_of(instance).connections;
+  if (compiled.pools() == nullptr) return connections.links;
+  std::set<std::uint32_t> numbers;
+  for (const network::Spread& spread : connections.spreads)
+    for (const LinkPools::Use& use : compiled.pools()->uses_of(spread)) numbers.insert(use.pool);
+  return {numbers.begin(), numbers.end()};
+}
+
 /// Returns how long each takes as fluids.
 std::vector<Time> fluid_durations(const CompiledStep& compiled, const std::vector<Start>& starts,
                                   network::ComponentCache& packets) {
   IsolatedResults results;
-  network::ComponentCache cache(compiled.transport());
+  network::ComponentCache cache(compiled.transport(), compiled.configuration().graph);
   const std::unique_ptr<FluidNetwork> network = make_fluid(compiled, results, packets);
   std::map<InstanceId, Time> ends;
   std::vector<Member> members;
@@ -53,7 +64,7 @@ std::vector<Time> fluid_durations(const CompiledStep& compiled, const std::vecto
 std::vector<Time> packet_durations(const CompiledStep& compiled, const std::vector<Start>& starts,
                                    network::ComponentCache& cache) {
   network::Traffic traffic(network::make_flows(cache));
-  LocalLinks links(compiled.layout().graph());
+  LocalLinks links(compiled.layout().graph(), cache.fabric() != nullptr);
   std::vector<network::Exit> exits;
   for (const Start& start : starts) {
     while (traffic.now() < start.at) traffic.advance(start.at, exits);
@@ -92,17 +103,17 @@ FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<C
 
   FluidError error;
   error.contended = static_cast<std::int64_t>(contended.size()) * compiled.copies();
-  std::vector<bool> is_crossed(compiled.layout().graph().links.size(), false);
+  std::vector<bool> is_crossed(compiled.link_numbers(), false);
   for (const auto& [hash, index] : drawn) {
     const ContendedCollective& one = contended[index];
-    const std::vector<std::uint32_t>& links = compiled.collective_op_of(one.instance).connections->links;
+    const std::vector<std::uint32_t> links = link_numbers_of(compiled, one.instance);
     for (const std::uint32_t link : links) is_crossed[link] = true;
     std::vector<Start> starts{{one.begin, one.instance}};
     std::int64_t hops = hops_of(one);
     for (const ContendedCollective& other : contended) {
       if (&other == &one || other.begin >= one.end || other.end <= one.begin || hops + hops_of(other) > max_link_hops)
         continue;
-      const auto& theirs = compiled.collective_op_of(other.instance).connections->links;
+      const std::vector<std::uint32_t> theirs = link_numbers_of(compiled, other.instance);
       if (std::none_of(theirs.begin(), theirs.end(), [&](std::uint32_t link) { return is_crossed[link]; })) continue;
       hops += hops_of(other);
       starts.push_back({other.begin, other.instance});

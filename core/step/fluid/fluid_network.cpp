@@ -16,14 +16,15 @@ namespace manyworlds::core::step {
 namespace {
 
 constexpr std::uint32_t kNoSlot = UINT32_MAX;
-constexpr std::int64_t kMaxSharing = 16;  // transfers with which the efficiency of a transport is measured, at most
+// With what the efficiency of a transport is measured, at most: transfers that share a link, and links that share them.
+constexpr std::int64_t kMaxSharing = 16, kMaxWays = 8;
 
 class SharedLinks final : public FluidNetwork {
  public:
   SharedLinks(const CompiledStep& compiled, const IsolatedResults& results, network::ComponentCache& packets)
       : compiled_(compiled),
         exits_(compiled, results),
-        speeds_(compiled.layout().graph().links.size()),
+        speeds_(compiled.link_numbers()),
         efficiency_(packets),
         loads_(compiled.collective_ops().size()),
         transfers_(compiled.collective_ops().size()),
@@ -118,16 +119,33 @@ class SharedLinks final : public FluidNetwork {
   /// there is no congestion control, and connections of many transfers find each other at work at any time.
   FluidShare used_speed(std::uint32_t slot) {
     const FluidShare fair = speeds_.speed(slot);
-    const network::LinkSpec bottleneck = network::spec_of(compiled_.layout().graph(), speeds_.bottleneck(slot));
-    if (fair == kFullSpeed || bottleneck.scale_up || bottleneck.leaves_gpu) return fair;
-    const collective::Dag& dag = *compiled_.collective_op_of(running_[slot]).dag;
-    if (dag.transfers.size() > dag.pairs.size()) return fair;
-    TransportEfficiency::Shared shared = transfer_of(compiled_.collective_op_id(running_[slot]));
-    if (shared.path.size() < 2) return fair;
-    shared.hop = bottleneck.enters_gpu || shared.path.size() == 2 ? shared.path.size() - 1 : 1;
+    if (fair == kFullSpeed) return fair;
     const std::int64_t sharing = std::clamp<std::int64_t>((kFullSpeed + fair / 2) / fair, 2, kMaxSharing);
-    const Int128 used = Int128{fair} * efficiency_.ppm(shared, sharing) / 1'000'000;
-    return std::max<FluidShare>(1, static_cast<FluidShare>(used));
+    const CollectiveOpId id = compiled_.collective_op_id(running_[slot]);
+    const std::uint32_t bottleneck = speeds_.bottleneck(slot);
+    // What transfers that just fill a pool lose there is part of the load.
+    const std::int64_t in_load = ways_of(bottleneck) > 1 ? used_ppm(id, bottleneck, 1) : 1'000'000;
+    const std::int64_t ppm = std::min<std::int64_t>(1'000'000, used_ppm(id, bottleneck, sharing) * 1'000'000 / in_load);
+    return std::max<FluidShare>(1, static_cast<FluidShare>(Int128{fair} * ppm / 1'000'000));
+  }
+
+  /// Returns the part of its share of a link, or of a pool of links, that the transport of an operation uses if
+  /// `sharing` transfers share each link; in millionths.
+  std::int64_t used_ppm(CollectiveOpId id, std::uint32_t pool, std::int64_t sharing) {
+    const LinkPools* pools = compiled_.pools();
+    const network::LinkSpec link =
+        network::spec_of(compiled_.layout().graph(), pools == nullptr ? pool : pools->link_of(pool));
+    const collective::Dag& dag = *compiled_.collective_ops()[id].dag;
+    if (link.scale_up || link.leaves_gpu || dag.transfers.size() > dag.pairs.size()) return 1'000'000;
+    TransportEfficiency::Shared shared = transfer_of(id);
+    if (shared.path.size() < 2) return 1'000'000;
+    shared.hop = link.enters_gpu || shared.path.size() == 2 ? shared.path.size() - 1 : 1;
+    shared.ways = std::min(ways_of(pool), kMaxWays);
+    return efficiency_.ppm(shared, sharing * shared.ways);
+  }
+
+  std::int64_t ways_of(std::uint32_t pool) const {
+    return compiled_.pools() == nullptr ? 1 : static_cast<std::int64_t>(compiled_.pools()->ways(pool));
   }
 
   /// Returns the first transfer of the connection of an operation that has most hops on the network.
@@ -175,14 +193,27 @@ class SharedLinks final : public FluidNetwork {
     if (slot) return *slot;
     slot = std::make_unique<MaxMinSpeeds::Loads>();
     const CollectiveOp& collective_op = compiled_.collective_ops()[id];
-    const Time duration = uncontended_duration(id);
+    const Time duration = std::max<Time>(1, uncontended_duration(id));
     const std::vector<PairLoad> pairs = pair_loads_of(*collective_op.dag, compiled_.transport());
+    if (const LinkPools* pools = compiled_.pools(); pools != nullptr) {
+      std::map<std::uint32_t, Int128> shares;  // of each pool: bytes, times kAllPackets
+      for (std::size_t pair = 0; pair < pairs.size(); ++pair)
+        for (const LinkPools::Use& use : pools->uses_of(collective_op.connections->spreads[pair]))
+          shares[use.pool] += Int128{pairs[pair].bytes} * use.share;
+      for (const auto& [pool, share] : shares) {
+        const Time busy = serialization_ps(static_cast<std::int64_t>(share / network::kAllPackets), pools->rate(pool));
+        Int128 load = Int128{busy} * kFullSpeed / duration;
+        if (ways_of(pool) > 1) load = load * 1'000'000 / used_ppm(id, pool, 1);
+        slot->push_back({pool, static_cast<FluidShare>(load)});
+      }
+      return *slot;
+    }
     std::map<std::uint32_t, std::int64_t> bytes;
     for (std::size_t pair = 0; pair < pairs.size(); ++pair)
       for (const std::uint32_t link : collective_op.connections->routes[pair]) bytes[link] += pairs[pair].bytes;
     for (const auto& [link, total] : bytes) {
       const Time busy = serialization_ps(total, compiled_.layout().graph().links[link].bits_per_second);
-      slot->push_back({link, static_cast<FluidShare>(Int128{busy} * kFullSpeed / std::max<Time>(1, duration))});
+      slot->push_back({link, static_cast<FluidShare>(Int128{busy} * kFullSpeed / duration)});
     }
     return *slot;
   }

@@ -8,6 +8,7 @@
 #include <queue>
 #include <set>
 
+#include "core/network/transports/registry.hpp"
 #include "core/step/network/contention_tracker.hpp"
 #include "core/step/network/isolated_collectives.hpp"
 
@@ -43,8 +44,11 @@ class ComposedNetwork final : public KeyedNetwork {
         results_(results),
         contention_(compiled),
         isolated_(compiled.collective_ops().size()),
+        per_packet_(network::needs_per_packet(compiled.transport())),
         number_in_component_(compiled.instances()),
-        link_number_(compiled.layout().graph().links.size()) {}
+        link_number_(compiled.layout().graph().links.size()) {
+    check_per_packet_size(compiled);
+  }
 
   void enter(Time at, const std::vector<Member>& members) override;
   Time next_exit(Time limit) override;
@@ -89,6 +93,7 @@ class ComposedNetwork final : public KeyedNetwork {
   const IsolatedResults& results_;
   ContentionTracker contention_;
   IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
+  bool per_packet_;  // episodes take all links of the graph, under their own numbers
   IdVector<InstanceId, std::uint32_t> number_in_component_;  // its number in its component, if that is an episode
   std::vector<std::uint32_t> link_number_;  // by link: its number in the component that numbered it last
   std::vector<Component> components_;
@@ -120,7 +125,7 @@ std::uint32_t ComposedNetwork::open(Time origin) {
 void ComposedNetwork::release(std::uint32_t index) {
   Component& component = components_[index];
   if (component.isolated) {
-    contention_.assign_links(compiled_.collective_op_of(component.instances[0]).connections->links, kNoComponent);
+    contention_.assign_links(contention_.links_of(component.instances[0]), kNoComponent);
   } else {
     contention_.assign_links(component.links, kNoComponent);
     std::erase(running_episodes_, index);
@@ -178,7 +183,7 @@ void ComposedNetwork::begin_isolated(Time at, const ContentionGroup& contention_
   Component& component = components_[index];
   component.isolated = &isolated_[compiled_.collective_op_id(instance)];
   component.instances.push_back(instance);
-  contention_.assign_links(compiled_.collective_op_of(instance).connections->links, index);
+  contention_.assign_links(contention_.links_of(instance), index);
   contention_.place(instance, index);
   unresolved_.push_back(index);
 }
@@ -232,18 +237,26 @@ std::pair<std::uint32_t, bool> ComposedNetwork::number_of_link(Component& compon
 
 LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, InstanceId instance) {
   const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
-  LogEntry::JoiningCollective result{collective_op.shape, collective_op.dag, 0, 0, 0, {}, {}};
+  LogEntry::JoiningCollective result{collective_op.shape, collective_op.dag, 0, 0, 0, {}, {}, {}};
   number_group(component, collective_op.group, result);
   const auto [connections, first] = component.connections.try_emplace(
       collective_op.connections.get(), static_cast<std::uint32_t>(component.connections.size()));
   result.connections = connections->second;
   if (first) result.routes = collective_op.connections->routes;
+  if (per_packet_) {
+    const network::Graph& graph = compiled_.layout().graph();
+    result.order = instance.value();
+    for (std::uint32_t link = 0; component.instances.empty() && link < graph.links.size(); ++link)
+      result.links.push_back(network::spec_of(graph, link));
+    for (const std::uint32_t link : contention_.links_of(instance)) number_of_link(component, link);
+  }
   for (network::Route& route : result.routes)
-    for (std::uint32_t& link : route) {
-      const auto [name, is_new] = number_of_link(component, link);
-      if (is_new) result.links.push_back(network::spec_of(compiled_.layout().graph(), link));
-      link = name;
-    }
+    if (!per_packet_)
+      for (std::uint32_t& link : route) {
+        const auto [name, is_new] = number_of_link(component, link);
+        if (is_new) result.links.push_back(network::spec_of(compiled_.layout().graph(), link));
+        link = name;
+      }
   contention_.place(instance, static_cast<std::uint32_t>(&component - components_.data()));
   number_in_component_[instance] = static_cast<std::uint32_t>(component.instances.size());
   component.instances.push_back(instance);

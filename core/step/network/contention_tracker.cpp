@@ -34,6 +34,24 @@ const ContentionTracker::Arrivals& ContentionTracker::arrivals(const std::vector
   return result;
 }
 
+const std::vector<std::uint32_t>& ContentionTracker::links_of(InstanceId instance) {
+  const Connections& connections = *compiled_.collective_op_of(instance).connections;
+  if (connections.spreads.empty()) return connections.links;
+  const auto [known, is_new] = spread_links_.try_emplace(&connections);
+  std::vector<std::uint32_t>& links = known->second;
+  if (!is_new) return links;
+  const auto add = [&](const network::SpreadHop& hop) {
+    for (const network::LinkShare& one : hop) links.push_back(one.link);
+  };
+  for (const network::Spread& spread : connections.spreads) {
+    add(spread.first), add(spread.last);
+    for (const network::SpreadHop& hop : compiled_.layout().spreads()->middle(spread.middle)) add(hop);
+  }
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  return links;
+}
+
 std::uint32_t ContentionTracker::open_list() {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(waiting_.size()));
@@ -64,7 +82,7 @@ std::span<ContentionGroup> ContentionTracker::contention_groups(const std::vecto
     return slot->second;
   };
   for (std::uint32_t i = 0; i < arrived.newly_active.size(); ++i)
-    for (const std::uint32_t link : compiled_.collective_op_of(arrived.newly_active[i]).connections->links) {
+    for (const std::uint32_t link : links_of(arrived.newly_active[i])) {
       if (component_of_link_[link] != kNoComponent && !drained(component_of_link_[link]))
         union_find.join(node_of(component_of_link_[link]), i);
       if (first_on_link_[link] != kNone)
@@ -73,8 +91,7 @@ std::span<ContentionGroup> ContentionTracker::contention_groups(const std::vecto
         first_on_link_[link] = i;
     }
   for (const InstanceId instance : arrived.newly_active)
-    for (const std::uint32_t link : compiled_.collective_op_of(instance).connections->links)
-      first_on_link_[link] = kNone;
+    for (const std::uint32_t link : links_of(instance)) first_on_link_[link] = kNone;
   for (const Member& member : arrived.continuing) node_of(component_of(member.instance));
 
   group_count_ = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,8 @@ class ContentionTracker {
 
   std::uint32_t component_of(InstanceId instance) const { return instances_[instance].component; }
   void place(InstanceId instance, std::uint32_t component) { instances_[instance].component = component; }
+  /// Returns the links that an instance may use, ascending.
+  const std::vector<std::uint32_t>& links_of(InstanceId instance);
   /// Assigns links to the component that uses them, or to none (kNoComponent).
   void assign_links(std::span<const std::uint32_t> links, std::uint32_t component) {
     for (const std::uint32_t link : links) component_of_link_[link] = component;
@@ -54,6 +57,7 @@ class ContentionTracker {
     std::uint32_t component = kNoComponent;  // once it is active
   };
   const CompiledStep& compiled_;
+  std::map<const Connections*, std::vector<std::uint32_t>> spread_links_;  // of connections whose packets spread
   IdVector<InstanceId, Instance> instances_;
   std::vector<std::uint32_t> component_of_link_;  // by link of the graph: the component that uses it
   std::vector<std::uint32_t> first_on_link_;  // by link of the graph: scratch, the first newly active instance on it

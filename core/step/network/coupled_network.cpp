@@ -2,6 +2,8 @@
 // caching.
 #include <unordered_map>
 
+#include "core/base/error.hpp"
+#include "core/network/transports/registry.hpp"
 #include "core/step/network/network_model.hpp"
 
 namespace manyworlds::core::step {
@@ -10,7 +12,8 @@ namespace {
 class CoupledNetwork final : public NetworkModel {
  public:
   explicit CoupledNetwork(const CompiledStep& compiled)
-      : compiled_(compiled), traffic_(network::make_flows(compiled.transport())) {
+      : compiled_(compiled), traffic_(network::make_flows(compiled.transport(), compiled.configuration().graph)) {
+    check_per_packet_size(compiled);
     const network::Graph& graph = compiled.layout().graph();
     for (std::uint32_t link = 0; link < graph.links.size(); ++link) traffic_.add_link(network::spec_of(graph, link));
   }
@@ -22,7 +25,9 @@ class CoupledNetwork final : public NetworkModel {
           number_of_.try_emplace(member.instance, static_cast<std::uint32_t>(instances_.size()));
       if (is_new) {
         const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
-        traffic_.add(collective_op.dag, collective_op.connections->routes);
+        const auto [routes, unknown] = routes_.try_emplace(collective_op.connections.get(), 0);
+        if (unknown) routes->second = traffic_.add_routes(collective_op.connections->routes);
+        traffic_.add(collective_op.dag, routes->second);
         instances_.push_back(member.instance);
         traffic_.add_tie_order(member.instance.value());
         work_.link_hops += collective_op.link_hops;
@@ -52,14 +57,24 @@ class CoupledNetwork final : public NetworkModel {
  private:
   const CompiledStep& compiled_;
   network::Traffic traffic_;
-  std::unordered_map<InstanceId, std::uint32_t> number_of_;  // by instance: its number in `traffic_`
-  std::vector<InstanceId> instances_;                        // by number in `traffic_`
+  std::unordered_map<InstanceId, std::uint32_t> number_of_;       // by instance: its number in `traffic_`
+  std::vector<InstanceId> instances_;                             // by number in `traffic_`
+  std::unordered_map<const Connections*, std::uint32_t> routes_;  // numbers of the sets of routes in `traffic_`
   std::vector<network::Exit> exits_;
   std::size_t taken_ = 0;
   Work work_;
 };
 
 }  // namespace
+
+void check_per_packet_size(const CompiledStep& compiled) {
+  constexpr std::size_t kMaxInstances = std::size_t{1} << 21;  // the tie order of a packet leaves 21 bits for them
+  if (network::needs_per_packet(compiled.transport()) && compiled.instances() > kMaxInstances)
+    throw InputError(
+        fmt::format("transport: the per-packet engine takes up to {} collectives, and the step has {}; take fidelity "
+                    "fluid",
+                    kMaxInstances, compiled.instances()));
+}
 
 std::unique_ptr<NetworkModel> make_coupled(const CompiledStep& compiled) {
   return std::make_unique<CoupledNetwork>(compiled);

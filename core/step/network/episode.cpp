@@ -29,6 +29,7 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
       writer.integer(link.leaves_gpu + 2 * link.enters_gpu + 4 * link.scale_up);
     }
     writer.integer(static_cast<std::int64_t>(joining.routes.size()));
+    if (joining.order) writer.text("order").integer(*joining.order);
     for (const network::Route& route : joining.routes) {
       writer.integer(static_cast<std::int64_t>(route.size()));
       for (const std::uint32_t link : route) writer.integer(link);
@@ -61,7 +62,10 @@ void Episode::join(const LogEntry::JoiningCollective& joining) {
   for (const network::LinkSpec& link : joining.links) traffic_.add_link(link);
   if (joining.connections == connections_) connections_ = traffic_.add_routes(joining.routes) + 1;
   traffic_.add(joining.dag, joining.connections);
-  if (tie_order_.add(joining.group, joining.place))
+  const bool others_change = tie_order_.add(joining.group, joining.place);
+  if (joining.order)
+    traffic_.add_tie_order(*joining.order);
+  else if (others_change)
     traffic_.set_tie_order(tie_order_.all());
   else
     traffic_.add_tie_order(tie_order_.all().back());

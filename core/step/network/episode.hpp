@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/network/flows/component_cache.hpp"
@@ -27,6 +28,8 @@ struct LogEntry {
     std::uint32_t connections = 0;  // number of its connections
     std::vector<network::Route> routes;    // by pair; empty unless the connections are new
     std::vector<network::LinkSpec> links;  // the links that are new
+    // Its place in the tie order, for the per-packet engine, which does not change those of earlier ones.
+    std::optional<std::uint32_t> order;
   };
   Time at = 0;                                                   // relative to the beginning of the component
   std::vector<JoiningCollective> joining;                        // new collectives, numbered on from earlier entries

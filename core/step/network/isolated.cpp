@@ -34,7 +34,7 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
   if (cache.transport().fidelity != network::Fidelity::packet)
     return analytic_isolated(dag, connections, graph, cache.transport());
   network::Traffic traffic(network::make_flows(cache));
-  LocalLinks links(graph);
+  LocalLinks links(graph, cache.fabric() != nullptr);
   const std::vector<network::Route> routes = links.add(traffic, connections.routes);
   const std::uint32_t id = traffic.add(std::make_shared<collective::Dag>(dag), routes);
   traffic.set_tie_order({0});

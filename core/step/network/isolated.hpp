@@ -20,8 +20,8 @@ struct IsolatedResult {
   network::Counters counters;
 };
 
-/// Simulates an isolated collective on decomposed flows with `cache`, or computes its critical paths under analytic
-/// fidelity. Throws core::InputError if it deadlocks.
+/// Simulates an isolated collective on the flows of `cache`, or computes its critical paths under other fidelities than
+/// packet. Throws core::InputError if it deadlocks.
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::ComponentCache& cache);
 

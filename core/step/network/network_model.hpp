@@ -50,6 +50,8 @@ class NetworkModel {
 };
 
 std::unique_ptr<NetworkModel> make_coupled(const CompiledStep& compiled);
+/// Throws core::InputError if the transport needs the per-packet engine and the step has too many collectives for it.
+void check_per_packet_size(const CompiledStep& compiled);
 
 using IsolatedResults = std::map<sharing::Key, std::shared_ptr<const IsolatedResult>>;
 

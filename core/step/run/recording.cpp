@@ -69,7 +69,7 @@ std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const R
   const network::Graph& graph = compiled.layout().graph();
   IdVector<CollectiveOpId, std::int64_t> times(compiled.collective_ops().size(), 0);  // number of its instances
   for (const InstanceId instance : compiled.instance_ids()) ++times[compiled.collective_op_id(instance)];
-  std::vector<Time> busy(graph.links.size(), 0);
+  std::vector<Time> busy(compiled.link_numbers(), 0);
   for (const CollectiveOpId collective_op : times.ids())
     for (const auto& [link, one] : compiled.collective_ops()[collective_op].busy)
       busy[link] += one * times[collective_op];
@@ -83,12 +83,12 @@ std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const R
   std::vector<LinkUtilization> intervals;
   for (const std::uint32_t link : links) {
     position[link] = intervals.size();
-    intervals.push_back({link, 0, {}});
+    intervals.push_back({compiled.pools() ? compiled.pools()->link_of(link) : link, 0, {}});
   }
 
   // By operation: (index of a selected link, bytes of one instance on it).
   IdVector<CollectiveOpId, std::vector<std::pair<std::size_t, std::int64_t>>> bytes_on_links(times.size());
-  LinkLoads link_loads(compiled.transport(), graph);
+  LinkLoads link_loads(compiled.transport(), graph, compiled.pools());
   for (const CollectiveOpId collective_op : times.ids())
     for (const auto& [link, bytes] : link_loads.of(compiled.collective_ops()[collective_op]).network_bytes)
       if (const auto at = position.find(link); at != position.end())

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
+#include "core/network/transports/registry.hpp"
 #include "core/step/network/merged_collective.hpp"
 
 namespace manyworlds::core::step {
@@ -14,28 +15,33 @@ constexpr std::size_t kMaxLayouts = 8;
 
 }  // namespace
 
-std::shared_ptr<network::Router> SimulationContext::router(const Configuration& configuration) {
+const SimulationContext::RouterEntry& SimulationContext::router(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
+  const network::Routing routing = network::routing_of(transport);
   for (const RouterEntry& known : routers_)
-    if (known.graph == configuration.graph && known.routing == transport.routing && known.seed == transport.seed)
-      return known.router;
+    if (known.graph == configuration.graph && known.routing == routing && known.seed == transport.seed) return known;
   network::check_pfc_headroom(*configuration.graph, transport);
-  auto new_router = std::make_shared<network::Router>(configuration.graph, transport.routing,
-                                                      static_cast<std::uint64_t>(transport.seed));
-  routers_.push_back({configuration.graph, transport.routing, transport.seed, new_router});
-  return new_router;
+  RouterEntry& added = routers_.emplace_back();
+  added.graph = configuration.graph;
+  added.routing = routing;
+  added.seed = transport.seed;
+  added.router =
+      std::make_shared<network::Router>(configuration.graph, routing, static_cast<std::uint64_t>(transport.seed));
+  if (network::spreads(transport)) added.spreads = std::make_shared<network::PathSpreads>(configuration.graph);
+  return added;
 }
 
 std::shared_ptr<RankLayout> SimulationContext::layout(const Configuration& configuration) {
-  const auto shared_router = router(configuration);
+  const RouterEntry& entry = router(configuration);
+  const Spreading spreading{entry.spreads, configuration.transport.fidelity == network::Fidelity::packet};
   const ParallelConfig parallel = parallel_config_of(configuration);
   auto known = std::find_if(layouts_.begin(), layouts_.end(), [&](const LayoutEntry& one) {
-    return one.router == shared_router && one.parallel == parallel;
+    return one.router == entry.router && one.spreading == spreading && one.parallel == parallel;
   });
   if (known == layouts_.end()) {
     if (layouts_.size() == kMaxLayouts) layouts_.erase(layouts_.begin());
-    known = layouts_.insert(layouts_.end(),
-                            {parallel, shared_router, std::make_shared<RankLayout>(parallel, shared_router)});
+    known = layouts_.insert(layouts_.end(), {parallel, entry.router, spreading,
+                                             std::make_shared<RankLayout>(parallel, entry.router, spreading)});
   }
   std::rotate(known, known + 1, layouts_.end());
   return layouts_.back().layout;
@@ -52,15 +58,19 @@ StepSummary SimulationContext::summary(const Configuration& configuration) {
   return summary_of(configuration, known->second, *layout(configuration), dags_);
 }
 
-SimulationContext::TransportCache& SimulationContext::transport_cache(const network::Transport& transport) {
+/// Results of the per-packet engine are those of one fabric.
+SimulationContext::TransportCache& SimulationContext::transport_cache(
+    const network::Transport& transport, const std::shared_ptr<const network::Graph>& fabric) {
   for (const auto& known : transport_caches_)
-    if (known->cache.transport() == transport) return *known;
-  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, share_));
+    if (known->cache.transport() == transport && (!known->cache.fabric() || known->cache.fabric() == fabric))
+      return *known;
+  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, fabric, share_));
 }
 
 IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const collective::Dag& dag,
-                                           const Connections& connections, const network::Graph& graph,
-                                           const network::Transport& transport) {
+                                           const Connections& connections, const Configuration& configuration) {
+  const network::Transport& transport = configuration.transport;
+  const network::Graph& graph = *configuration.graph;
   const auto with = [&](network::ComponentCache& cache) {
     const network::LinkHops before = cache.link_hops();
     std::optional<IsolatedResult> result;
@@ -71,14 +81,14 @@ IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const
     link_hops_ += cache.link_hops() - before;
     return std::move(*result);
   };
-  if (share_) return with(transport_cache(transport).cache);
-  network::ComponentCache cache(transport);
+  if (share_) return with(transport_cache(transport, configuration.graph).cache);
+  network::ComponentCache cache(transport, configuration.graph);
   return with(cache);
 }
 
 IsolatedResult SimulationContext::isolated(const CompiledStep& step, const CollectiveOp& collective_op) {
-  IsolatedResult result = simulate(collective_op.shape, *collective_op.dag, *collective_op.connections,
-                                   step.layout().graph(), step.transport());
+  IsolatedResult result =
+      simulate(collective_op.shape, *collective_op.dag, *collective_op.connections, step.configuration());
   const std::size_t simulated = result.exits.size();
   for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
     result.exits.push_back(result.exits[member - simulated]);
@@ -94,7 +104,7 @@ IsolatedResult SimulationContext::isolated(const Configuration& configuration, c
   const Connections& connections = *ranks->connections_of(group, ranks->connectivity_number(*dag));
   const sharing::Key found = collective_key(shape, connections.route_signature, transport_key(configuration.transport));
   MANYWORLDS_CHECK(found == key, "collective {} is {}, not {}", shape.text(), found.hex(), key.hex());
-  return simulate(shape, *dag, connections, ranks->graph(), configuration.transport);
+  return simulate(shape, *dag, connections, configuration);
 }
 
 StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,
@@ -103,7 +113,7 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
   network::Transport transport = compiled.transport();
   if (transport.fidelity == network::Fidelity::fluid)
     transport.fidelity = network::Fidelity::packet;  // for its measurements
-  TransportCache& caches = transport_cache(transport);
+  TransportCache& caches = transport_cache(transport, compiled.configuration().graph);
   const network::LinkHops before = link_hops_;
   network::LinkHops hops_counted = caches.cache.link_hops();
   Step step(compiled, caches.episodes, results, recording, reached);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -39,14 +40,15 @@ class SimulationContext {
 
  private:
   struct TransportCache {
-    TransportCache(const network::Transport& transport, bool share) : cache(transport), episodes(cache, share) {}
+    TransportCache(const network::Transport& transport, std::shared_ptr<const network::Graph> fabric, bool share)
+        : cache(transport, std::move(fabric)), episodes(cache, share) {}
     network::ComponentCache cache;
     EpisodeCache episodes;
   };
-  TransportCache& transport_cache(const network::Transport& transport);
+  TransportCache& transport_cache(const network::Transport& transport,
+                                  const std::shared_ptr<const network::Graph>& fabric);
   IsolatedResult simulate(const collective::Shape& shape, const collective::Dag& dag, const Connections& connections,
-                          const network::Graph& graph, const network::Transport& transport);
-  std::shared_ptr<network::Router> router(const Configuration& configuration);
+                          const Configuration& configuration);
   std::shared_ptr<RankLayout> layout(const Configuration& configuration);
 
   bool share_;
@@ -56,11 +58,14 @@ class SimulationContext {
     network::Routing routing;
     std::int64_t seed;
     std::shared_ptr<network::Router> router;
+    std::shared_ptr<network::PathSpreads> spreads = {};  // null if paths are pinned
   };
-  std::vector<RouterEntry> routers_;
+  const RouterEntry& router(const Configuration& configuration);
+  std::deque<RouterEntry> routers_;  // which stay where they are
   struct LayoutEntry {
     ParallelConfig parallel;
     std::shared_ptr<network::Router> router;
+    Spreading spreading;
     std::shared_ptr<RankLayout> layout;
   };
   std::vector<LayoutEntry> layouts_;  // a few, in order of last use
