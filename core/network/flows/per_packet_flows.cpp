@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/hash.hpp"
 #include "core/network/flows/flow_registry.hpp"
 #include "core/network/per_packet/engine.hpp"
 #include "core/network/transports/registry.hpp"
@@ -20,6 +21,8 @@ class PerPacketFlows final : public Flows {
         router_(other.router_),
         engine_(other.engine_->clone()),
         links_(other.links_),
+        routes_(other.routes_),
+        connections_(other.connections_),
         registry_(other.registry_) {}
 
   std::uint32_t add_link(const LinkSpec& spec) override {
@@ -29,12 +32,14 @@ class PerPacketFlows final : public Flows {
   }
   std::uint32_t add_route(const Route& route) override {
     const std::uint32_t source = graph_->links[route.front()].from, destination = graph_->links[route.back()].to;
+    connections_.push_back(splitmix64(std::uint64_t{source} << 32 | destination));
     return engine_->add_route(route, router_->route(destination, source, routes_++));
   }
   void set_tie_order(const std::vector<std::uint32_t>& tie_order) override { registry_.set_tie_order(tie_order); }
   void add_tie_order(std::uint32_t position) override { registry_.add_tie_order(position); }
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
-    registry_.set_slot(id, engine_->start(route, bytes, registry_.order_of(id), id.transfer));
+    // Not by the collective: the packets of one that runs again, alone or beside others, take the same paths.
+    registry_.set_slot(id, engine_->start(route, bytes, registry_.order_of(id), connections_[route] ^ id.transfer));
   }
   void advance(Time limit, std::vector<FlowId>& finished) override {
     slots_.clear();
@@ -61,6 +66,7 @@ class PerPacketFlows final : public Flows {
   std::unique_ptr<per_packet::PerPacketEngine> engine_;
   std::uint32_t links_ = 0;
   std::uint64_t routes_ = 0;
+  std::vector<std::uint64_t> connections_;  // by route: what its two ends add to hashed decisions
   FlowRegistry registry_;
   std::vector<std::uint32_t> slots_;
   Counters counters_;

@@ -17,15 +17,26 @@ struct Start {
   InstanceId instance;
 };
 
-/// Returns the links, and the pools of links, that a collective uses.
-std::vector<std::uint32_t> link_numbers_of(const CompiledStep& compiled, InstanceId instance) {
-  const Connections& connections = *compiled.collective_op_of(instance).connections;
-  if (compiled.pools() == nullptr) return connections.links;
-  std::set<std::uint32_t> numbers;
-  for (const network::Spread& spread : connections.spreads)
-    for (const LinkPools::Use& use : compiled.pools()->uses_of(spread)) numbers.insert(use.pool);
-  return {numbers.begin(), numbers.end()};
-}
+/// The links that collectives use, and the pools of links if packets spread.
+class UsedLinks {
+ public:
+  explicit UsedLinks(const CompiledStep& compiled) : compiled_(compiled) {}
+
+  const std::vector<std::uint32_t>& of(InstanceId instance) {
+    const Connections& connections = *compiled_.collective_op_of(instance).connections;
+    if (compiled_.pools() == nullptr) return connections.links;
+    const auto [known, is_new] = pools_.try_emplace(&connections);
+    if (!is_new) return known->second;
+    std::set<std::uint32_t> numbers;
+    for (const network::Spread& spread : connections.spreads)
+      for (const LinkPools::Use& use : compiled_.pools()->uses_of(spread)) numbers.insert(use.pool);
+    return known->second = {numbers.begin(), numbers.end()};
+  }
+
+ private:
+  const CompiledStep& compiled_;
+  std::map<const Connections*, std::vector<std::uint32_t>> pools_;
+};
 
 /// Returns how long each takes as fluids.
 std::vector<Time> fluid_durations(const CompiledStep& compiled, const std::vector<Start>& starts,
@@ -104,16 +115,17 @@ FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<C
   FluidError error;
   error.contended = static_cast<std::int64_t>(contended.size()) * compiled.copies();
   std::vector<bool> is_crossed(compiled.link_numbers(), false);
+  UsedLinks used(compiled);
   for (const auto& [hash, index] : drawn) {
     const ContendedCollective& one = contended[index];
-    const std::vector<std::uint32_t> links = link_numbers_of(compiled, one.instance);
+    const std::vector<std::uint32_t>& links = used.of(one.instance);
     for (const std::uint32_t link : links) is_crossed[link] = true;
     std::vector<Start> starts{{one.begin, one.instance}};
     std::int64_t hops = hops_of(one);
     for (const ContendedCollective& other : contended) {
       if (&other == &one || other.begin >= one.end || other.end <= one.begin || hops + hops_of(other) > max_link_hops)
         continue;
-      const std::vector<std::uint32_t> theirs = link_numbers_of(compiled, other.instance);
+      const std::vector<std::uint32_t>& theirs = used.of(other.instance);
       if (std::none_of(theirs.begin(), theirs.end(), [&](std::uint32_t link) { return is_crossed[link]; })) continue;
       hops += hops_of(other);
       starts.push_back({other.begin, other.instance});

@@ -136,7 +136,8 @@ class SharedLinks final : public FluidNetwork {
     const network::LinkSpec link =
         network::spec_of(compiled_.layout().graph(), pools == nullptr ? pool : pools->link_of(pool));
     const collective::Dag& dag = *compiled_.collective_ops()[id].dag;
-    if (link.scale_up || link.leaves_gpu || dag.transfers.size() > dag.pairs.size()) return 1'000'000;
+    const bool is_single = dag.transfers.size() <= dag.pairs.size();
+    if (link.scale_up || link.leaves_gpu || (!is_single && ways_of(pool) == 1)) return 1'000'000;
     TransportEfficiency::Shared shared = transfer_of(id);
     if (shared.path.size() < 2) return 1'000'000;
     shared.hop = link.enters_gpu || shared.path.size() == 2 ? shared.path.size() - 1 : 1;

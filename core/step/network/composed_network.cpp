@@ -48,6 +48,10 @@ class ComposedNetwork final : public KeyedNetwork {
         number_in_component_(compiled.instances()),
         link_number_(compiled.layout().graph().links.size()) {
     check_per_packet_size(compiled);
+    // They go against the data, on links that no connection lists.
+    MANYWORLDS_CHECK(
+        !network::transport_type(compiled.transport()).trims && compiled.transport().acks == network::Acks::coalesced,
+        "a composed step of {} has acknowledgements that are packets", compiled.transport().kind);
   }
 
   void enter(Time at, const std::vector<Member>& members) override;

@@ -106,6 +106,26 @@ TEST_CASE("fluids that are sprayed or adaptive are no faster than the bound, and
   CHECK(contended > 20);
 }
 
+TEST_CASE("steps take EQDS, acknowledgements as packets and fabrics that drop, coupled and as fluids") {
+  std::size_t contended = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration configuration =
+        draw_spread(seed, seed % 2 == 0 ? network::Routing::spray : network::Routing::ecmp_hash);
+    if (seed % 3 == 0) configuration.transport.kind = "eqds";
+    if (seed % 3 == 1) configuration.transport.acks = network::Acks::in_band;
+    if (seed % 3 == 2) configuration.transport.fabric = network::Fabric::lossy;
+    const step::StepResult bound = run(configuration, network::Fidelity::analytic);
+    const step::StepResult fluid = run(configuration, network::Fidelity::fluid);
+    const step::StepResult packets = run_configuration(configuration, step::Composition::coupled);
+    REQUIRE(packets.step_ps >= bound.step_ps);
+    REQUIRE(fluid.step_ps >= bound.step_ps);
+    REQUIRE((fluid.fluid.sampled > 0) == (fluid.fluid.contended > 0));
+    contended += fluid.fluid.contended > 0;
+  }
+  CHECK(contended > 8);
+}
+
 TEST_CASE("fluids that are sprayed or adaptive are nearer to packets than analytic steps are") {
   for (const network::Routing routing : {network::Routing::spray, network::Routing::adaptive}) {
     double fluid_error = 0, analytic_error = 0, largest = 0;
