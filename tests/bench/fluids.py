@@ -1,9 +1,11 @@
 """How far fluid and analytic steps are from packets, and what each costs, on drawn steps whose paths are hashed.
 
     tests/bench/fluids.py build/release/manyworlds --nodes 32 64 --draws 15
+    tests/bench/fluids.py build/release/manyworlds --nodes 8 16 --draws 8 --routing spray adaptive --broken
 
-Draws models, layouts, oversubscription and transports on fat trees with `ecmp_hash`, runs each at every fidelity with one
-process, and prints a Markdown table. A draw whose packets do not end within --limit seconds is counted and left out.
+Draws models, layouts, oversubscription and transports on fat trees with `ecmp_hash`, or every draw with each routing that
+is given, on trees of which, if asked for, every second has a cable down. Runs each at every fidelity with one process, and
+prints a Markdown table. A draw whose packets do not end within --limit seconds is counted and left out.
 """
 
 import argparse
@@ -20,11 +22,15 @@ parser.add_argument("--nodes", type=int, nargs="+", default=[32, 64])
 parser.add_argument("--draws", type=int, default=15)
 parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--limit", type=int, default=300)
+parser.add_argument("--routing", nargs="+", default=["ecmp_hash"])
+parser.add_argument("--broken", action="store_true")
 given = parser.parse_args()
 draw = random.Random(given.seed)
 
 MODELS = {"llama3-8b": [(1, 1), (2, 1), (2, 2), (4, 2)], "gpt3-13b": [(2, 2), (4, 2), (4, 4)],
           "llama3-70b": [(4, 4), (8, 4), (8, 2)], "gpt3-175b": [(8, 8), (8, 16), (4, 16)]}
+# HPCC needs one path.
+TRANSPORTS = ["dcqcn", "hpcc" if given.routing == ["ecmp_hash"] else "dctcp", "swift", "static_window"]
 
 
 def document(nodes):
@@ -35,7 +41,7 @@ def document(nodes):
         "model": model,
         "cluster": {"gpu": "h200_sxm", "nodes": nodes, "gpus_per_node": 8, "nic_gbps": draw.choice([200, 400])},
         "topology": {"fat_tree": {"leaf_hosts": draw.choice([16, 32]), "oversubscription": draw.choice([1, 2, 4])}},
-        "transport": {draw.choice(["dcqcn", "hpcc", "swift", "static_window"]): {"routing": "ecmp_hash"}},
+        "transport": {draw.choice(TRANSPORTS): {}},
         "strategy": {"tp": tp, "pp": pp, "micro_batch": 1, "global_batch": nodes * 8 // (tp * pp) * micro_batches,
                      "recompute": "full"}}}
 
@@ -53,9 +59,11 @@ def run(path, fidelity):
 
 
 def label(base):
-    (transport, _), = base["transport"].items()
+    (transport, options), = base["transport"].items()
+    routing = "" if options["routing"] == "ecmp_hash" else f", {options['routing']}"
     return (f"{base['model']} tp {base['strategy']['tp']} pp {base['strategy']['pp']}, {base['cluster']['nic_gbps']}G, "
-            f"{base['topology']['fat_tree']['oversubscription']}:1, {transport}")
+            f"{base['topology']['fat_tree']['oversubscription']}:1{', one down' if 'faults' in base else ''}, "
+            f"{transport}{routing}")
 
 
 print("| GPUs | step | packets | fluid | analytic | CPU s: packets | fluid |\n|---|---|---|---|---|---|---|", flush=True)
@@ -63,8 +71,13 @@ errors = {"fluid": [], "analytic": []}
 unfinished = 0
 with tempfile.TemporaryDirectory() as directory:
     for nodes in given.nodes:
-        for _ in range(given.draws):
-            step = document(nodes)
+        for number in range(given.draws * len(given.routing)):
+            if number % len(given.routing) == 0:
+                step = document(nodes)
+                if given.broken and number // len(given.routing) % 2 == 1:
+                    step["base"]["faults"] = {"down": "leaf0-spine0"}
+            (options,) = step["base"]["transport"].values()
+            options["routing"] = given.routing[number % len(given.routing)]
             path = f"{directory}/drawn.yaml"
             with open(path, "w") as file:
                 json.dump(step, file)
