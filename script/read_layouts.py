@@ -20,10 +20,15 @@ COLUMNS = ["id", "source", "year", "model", "params_b", "layers", "hidden", "hea
            "gpu", "num_gpus", "gpus_per_node", "intra_bw_GBps", "inter_bw_GBps_per_gpu", "tp", "pp", "dp", "cp", "ep",
            "vpp_interleave", "sequence_parallel", "micro_batch", "global_batch", "recompute", "schedule", "zero_stage",
            "dtype", "measured_step_s", "notes", "strategy.zero_group", "strategy.recompute_modules", "stack.overlap_tensor",
-           "stack.bias_activation_fusion", "stack.bias_dropout_fusion", "stack.overlap_transfers", "rank_allocated_mib",
-           "rank_reserved_mib"]
+           "stack.bias_activation_fusion", "stack.bias_dropout_fusion", "stack.overlap_transfers", "window",
+           "rank_allocated_mib", "rank_reserved_mib"]
 
 MAX_GPUS = 128
+
+# Tokens of a sample of SQuAD, of which sequences are packed in fine-tuning (NeMo, recipes/llama3_8b.py, performance_mode=True:
+# packed_sequence): a context of some 120 words, a question and an answer. A token attends to its own sample only, so on average
+# to half of one: what a window of that length costs.
+SAMPLE = 200
 
 # 405B is trained with the tokenizer of GPT-2, as its readmes say.
 # Sequences of the workloads, where the titles of their tables do not have them; the readmes' notes do.
@@ -151,7 +156,7 @@ def dgxc_model(row):
         return WORKLOADS[row["workload"]]
     if "finetuning" in title:
         kind = "LoRA" if "lora" in title else "SFT"
-        return {"model": f"Llama 3 {size}b {kind}", "seq_len": 4096}
+        return {"model": f"Llama 3 {size}b {kind}", "seq_len": 4096, "window": SAMPLE // 2}
     if "maxtext" in title:
         return {"model": "Llama 2 70b", "seq_len": 4096} if "llama2" in title else {"model": "Llama 3 70b", "seq_len": 8192}
     return {"model": f"Llama 3.1 {size}b"}
