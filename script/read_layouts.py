@@ -104,11 +104,13 @@ def proxy_405b(gpus):
 
 
 def sharded(row, gpus):
-    """maxtext/configure.sh: FSDP over all nodes, or over 16 from 64 nodes on; of a layer's products those of the MLP are not
-    saved. paxml/configure.sh: FSDP in a node (5B, all products saved) or over 16 (175B, without those of the MLP)."""
+    """maxtext/configure.sh: FSDP over all nodes, or over 16 from 64 nodes on. paxml/configure.sh: FSDP in a node (5B) or over
+    16 (175B). Saved are the results that its policy names: MaxText's and 175B's save_qkv_out_proj those of the projections
+    around attention, 5B's checkpoint_dots of XLA's products. Attention is a call of cuDNN and no product: it is run again."""
     group = number(r"FSDP=(\d+)", row["column"]) or (8 if row["workload"] == "paxml__5b" else 128)
     made = {"strategy.zero_group": group if group < gpus else ""}
-    return made if row["workload"] == "paxml__5b" else made | {"strategy.recompute_modules": "mlp"}
+    feed_forward = "mlp_act" if row["workload"] == "paxml__5b" else "mlp"
+    return made | {"strategy.recompute_modules": f"core_attn+layernorm+{feed_forward}"}
 
 
 # What nemotron's configurations set apart from those of Llama: no fused squared ReLU; 340B with selective recompute. That

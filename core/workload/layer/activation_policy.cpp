@@ -31,6 +31,14 @@ void recompute_module(std::vector<Operator>& layer, Modules module) {
   }
 }
 
+/// Leaves out of recomputation what no backward pass reads: the output of a dense feed-forward layer's last GEMM, and
+/// of the residual connection behind it, which the next layer has saved as its input. A compiler that sees both passes
+/// removes such kernels (XLA's dead code elimination of what jax.checkpoint() repeats).
+void drop_unused(std::vector<Operator>& layer) {
+  for (Operator& each : layer)
+    if (each.name == "mlp_down" || each.name == "mlp_residual") each.recompute_before = kNotRecomputed;
+}
+
 /// Whether `index` is among the first `count` (0: all).
 bool is_among_first(std::int64_t index, std::int64_t count) {
   return count == 0 || index < count;
@@ -57,6 +65,7 @@ void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolic
   if (!policy.recompute_layer) {
     for (const Modules module : kOuterFirst)
       if (policy.recomputed & module) recompute_module(layer, module);
+    if (!shapes.stack.recompute_unused) drop_unused(layer);
     return;
   }
   for (Operator& each : layer) {
@@ -67,6 +76,9 @@ void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolic
   // the input that its first norm would save otherwise.
   layer.front().saved_bytes = shapes.hidden_bytes();
   layer.front().recomputed_bytes -= shapes.boundary_bytes();
+  const bool dense =
+      std::any_of(layer.begin(), layer.end(), [](const Operator& each) { return each.name == "mlp_down"; });
+  if (dense && !shapes.stack.recompute_unused) drop_unused(layer);
 }
 
 std::int64_t peak_recomputed_bytes(const std::vector<Operator>& layer) {

@@ -64,6 +64,10 @@ const OptionTable<Stack>& stack_options() {
           "gradient_accumulation_fusion", &Stack::gradient_accumulation_fusion,
           "GEMMs add gradients of weights to those of earlier micro-batches; else they write 16 bits, which a kernel "
           "adds"),
+      option(
+          "recompute_unused", &Stack::recompute_unused,
+          "recomputation runs all kernels of its modules (PyTorch's checkpoint()); else not the output projection of "
+          "a dense feed-forward layer, whose result no backward pass reads (XLA)"),
       option("overlap_transfers", &Stack::overlap_transfers,
              "kernels continue while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
              "overlap_p2p_comm); otherwise the next pass waits until they are sent"),

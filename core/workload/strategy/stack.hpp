@@ -59,7 +59,7 @@ struct Stack {
   // Kernel fusions, under their names in Megatron-LM; without one, a chain of kernels goes through memory.
   bool bias_activation_fusion = true;
   bool bias_dropout_fusion = true;
-  bool norm_fusion = true;  // RMSNorm is one kernel; layer norms always are
+  bool norm_fusion = true;            // RMSNorm is one kernel; layer norms always are
   bool rope_fusion = true;
   bool grouped_query_fusion = true;  // attention reads shared keys and values directly
   bool projection_fusion = true;     // queries, keys and values are one GEMM, and both halves of SwiGLU
@@ -69,6 +69,7 @@ struct Stack {
   bool router_fusion = true;
   bool gradient_accumulation_fusion = true;  // GEMMs accumulate weight gradients of micro-batches
   bool sequence_first = true;                // collectives of sequence parallelism write what GEMMs read
+  bool recompute_unused = true;              // recomputation runs kernels whose results nobody reads, too
   bool overlap_experts = false;              // tokens are exchanged during the kernels of another micro-batch's pass
   double host_kernel_us = 15;                // host time to launch a kernel, with what the framework does around it
   double host_collective_us = 15;            // and a collective of tensor, context or expert parallelism

@@ -178,6 +178,32 @@ TEST_CASE("levels of modules save less and less, and take longer and longer") {
   }
 }
 
+TEST_CASE("a compiler leaves out of recomputation the projection whose result no backward pass reads") {
+  for (const Model& model : {gpt3_175b(), llama3_70b()})
+    for (const bool full : {false, true}) {
+      Strategy strategy = configurations().front().strategy;
+      if (full)
+        strategy.recompute = Recompute::full;
+      else
+        strategy.recompute_modules = recompute::mlp;
+      const auto run_again = [&] {
+        std::multiset<std::string> names;
+        auto operators = layer_operators(model, strategy, {});
+        apply_activation_policy(operators, activation_policy(strategy, 0, 0), rank_shapes(model, strategy));
+        for (const Operator& each : operators)
+          if (each.recompute_before != kNotRecomputed) names.insert(std::string(each.name));
+        return names;
+      };
+      const auto bytes = bytes_of(model, strategy, {}).saved.bytes;
+      auto all = run_again();
+      strategy.stack.recompute_unused = false;
+      CHECK(all.erase("mlp_down") == 1);
+      CHECK(all.erase("mlp_residual") == (full ? 1 : 0));
+      CHECK(run_again() == all);
+      CHECK(bytes_of(model, strategy, {}).saved.bytes == bytes);
+    }
+}
+
 TEST_CASE("what is inside a larger module runs again once, with it") {
   const ModelCase configuration = configurations()[2];
   for (const auto& [outer, inner] : {std::pair{recompute::moe, recompute::moe_act | recompute::shared_experts},
