@@ -188,9 +188,11 @@ class Estimator {
   }
 
   double transfer_s() const {
-    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).boundary_bytes();
+    const workload::RankShapes shapes = workload::rank_shapes(configuration_.model, strategy_);
     const std::int64_t stride = strategy_.tp * strategy_.cp * strategy_.dp;
-    return collective_s(2, stride, Kind::send, bytes);
+    const double sent = collective_s(2, stride, Kind::send, shapes.transfer_bytes());
+    if (!shapes.scatters_transfers()) return sent;
+    return sent + collective_s(strategy_.tp, 1, Kind::all_gather, shapes.boundary_bytes());
   }
 
   /// Collectives not yet joined, and their ends.

@@ -355,7 +355,7 @@ class Bound {
       least.forward = std::min(least.forward, rank.first.forward);
       least.backward = std::min(least.backward, rank.first.backward);
     }
-    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).boundary_bytes();
+    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).transfer_bytes();
     const Time transfer = least_.of(Role::send_forward, Kind::send, bytes);
     fill.forward += least.forward + transfer;
     fill.backward += least.backward + transfer;

@@ -280,7 +280,10 @@ class ProgramAssembler {
       const auto& next = arrivals.expected[posted.size()];
       posted.emplace(next, transfer(channel, {}));
     }
-    const std::uint32_t op = posted.at({pass.micro_batch, pass.chunk});
+    std::uint32_t op = posted.at({pass.micro_batch, pass.chunk});
+    if (shapes_.scatters_transfers())
+      op = builder_.collective(Stream::tensor, Role::tensor, collective::Kind::all_gather, shapes_.boundary_bytes(),
+                               "gather of a transfer", {op});
     builder_.wait_for(op);
     return op;
   }
@@ -299,7 +302,7 @@ class ProgramAssembler {
   }
 
   std::uint32_t transfer(const P2pChannel& channel, const ProgramBuilder::Waits& waits) {
-    return builder_.collective(channel.stream, channel.role, collective::Kind::send, shapes_.boundary_bytes(),
+    return builder_.collective(channel.stream, channel.role, collective::Kind::send, shapes_.transfer_bytes(),
                                channel.name, waits);
   }
 

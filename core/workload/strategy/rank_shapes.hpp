@@ -42,6 +42,12 @@ struct RankShapes {
   /// bf16 bytes of one micro-batch's hidden states: all of them, and those that this rank has between layers.
   std::int64_t hidden_bytes() const { return 2 * tokens * hidden; }
   std::int64_t boundary_bytes() const { return 2 * sp_region_tokens * hidden; }
+  /// Whether the tensor ranks of a stage share out a pipeline transfer of theirs.
+  bool scatters_transfers() const { return stack.scatter_transfers && tensor_parallel > 1 && !sequence_parallel; }
+  /// Returns what one of them sends.
+  std::int64_t transfer_bytes() const {
+    return scatters_transfers() ? (boundary_bytes() + tensor_parallel - 1) / tensor_parallel : boundary_bytes();
+  }
 };
 
 /// Returns the shapes of one rank. Throws InternalError if sizes do not divide; the validity rules of experiments

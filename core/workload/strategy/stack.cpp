@@ -72,6 +72,11 @@ const OptionTable<Stack>& stack_options() {
              "kernels continue while activations and gradients are sent to other pipeline ranks (Megatron-LM's "
              "overlap_p2p_comm); otherwise the next pass waits until they are sent"),
       option(
+          "scatter_transfers", &Stack::scatter_transfers,
+          "without sequence parallelism, each tensor rank sends its share of a pipeline transfer, which the receivers "
+          "gather (Megatron-LM's scatter_gather_tensors_in_pipeline of 2021 to 2023; Narayanan et al. 2021, section "
+          "4.1); else each sends all of it"),
+      option(
           "post_validation", &Stack::post_validation,
           "the optimizer runs as soon as a rank has its gradients, whose norm is checked afterwards (Qi et al. 2024, "
           "section 4): a rank's step lasts from its own first kernel to its own end"),

@@ -51,6 +51,7 @@ struct Stack {
   Dispatcher dispatcher = Dispatcher::all_to_all;
   std::int64_t dispatcher_sms = 20;  // compute units of DeepEP's kernels (Megatron-LM's moe_deepep_num_sms)
   bool overlap_transfers = true;     // kernels continue while a pipeline rank's outputs are sent
+  bool scatter_transfers = false;    // tensor ranks send a share each of the same outputs, and the receivers gather it
   bool post_validation = false;      // no rank waits for others before its optimizer (Qi et al. 2024, section 4)
   CommunicationEngine communication_engine = CommunicationEngine::calibrated;
   std::int64_t communication_sms = 0;  // compute units of a collective that reduces or that kernels run

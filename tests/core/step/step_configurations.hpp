@@ -194,6 +194,7 @@ inline step::Configuration with_overlaps(step::Configuration configuration, std:
       &s.stack.grouped_query_fusion,         &s.stack.permute_fusion,      &s.stack.router_fusion,
       &s.stack.gradient_accumulation_fusion, &s.stack.projection_fusion,   &s.stack.sequence_first};
   for (std::size_t i = 0; i < std::size(fusions); ++i) *fusions[i] = (seed >> i & 1) == 0;
+  s.stack.scatter_transfers = seed % 3 == 1;
   s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;
   return configuration;
 }

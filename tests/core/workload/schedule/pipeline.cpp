@@ -230,3 +230,35 @@ TEST_CASE(
     CHECK((pairs > 0) == (micro_batches > 4));
   }
 }
+
+TEST_CASE("tensor ranks that share out a transfer send a part each, which the receivers gather before their kernels") {
+  const Model model = small(false, 4);
+  for (const std::int64_t tp : {1, 2, 4})
+    for (const bool sequence_parallel : {false, true}) {
+      Strategy whole = layout(tp, 4, 2, 12), shared = whole;
+      whole.sequence_parallel = shared.sequence_parallel = sequence_parallel;
+      shared.stack.scatter_transfers = true;
+      const auto before = programs(model, whole), after = programs(model, shared);
+      const std::int64_t output = 2 * 2 * model.sequence * model.hidden;  // two samples in 16 bits
+      const bool cut = tp > 1 && !sequence_parallel;
+      for (std::size_t stage = 0; stage < before.size(); ++stage) {
+        CAPTURE(tp, sequence_parallel, stage);
+        std::int64_t received = 0;
+        for (const auto& [role, from_before] :
+             {std::pair{Role::recv_forward, stage > 0}, std::pair{Role::recv_backward, stage + 1 < before.size()}}) {
+          const std::int64_t transfers = from_before ? 6 : 0;
+          received += transfers;
+          if (transfers == 0) continue;
+          CHECK(bytes_by_kind(before[stage], role).at(collective::Kind::send) ==
+                transfers * (sequence_parallel ? output / tp : output));
+          CHECK(bytes_by_kind(after[stage], role).at(collective::Kind::send) == transfers * output / (tp > 1 ? tp : 1));
+        }
+        const auto gathered = [&](const Program& program) {
+          const BytesByKind bytes = bytes_by_kind(program, Role::tensor);
+          const auto found = bytes.find(collective::Kind::all_gather);
+          return found == bytes.end() ? 0 : found->second;
+        };
+        CHECK(gathered(after[stage]) - gathered(before[stage]) == (cut ? received * output : 0));
+      }
+    }
+}
