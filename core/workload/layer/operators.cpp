@@ -20,7 +20,19 @@ using compute::fused_attention;
 using compute::KernelClass;
 using compute::memory_bound;
 
-/// Scores = Q K^T, softmax (scale and mask fused), dropout, values = P V, with no fusion across them. Without dropout
+/// Scale, mask and softmax of attention's scores: one kernel, or Megatron-LM's forward_torch_softmax() under
+/// apply_query_key_layer_scaling (v2.5, megatron/model/fused_softmax.py): a cast to fp32, scale, mask, softmax and a
+/// cast back, each with its gradient. Saved is the result, in fp32 that of the softmax; without dropout, in 16 bits as
+/// well, for the GEMM behind it.
+Operator masked_softmax(const RankShapes& shapes, std::int64_t scores, bool dropout) {
+  const bool fused = shapes.stack.masked_softmax_fusion;
+  Operator result =
+      fused ? elementwise("softmax", scores, 4, 6, 0) : chain("softmax", scores, {6, 8, 8, 8, 6}, {6, 12, 8, 8, 6}, 0);
+  result.attention_core_bytes = (fused ? 2 : dropout ? 4 : 6) * scores;
+  return result;
+}
+
+/// Scores = Q K^T, masked softmax, dropout, values = P V, with no fusion across them. Without dropout
 /// the softmax's output is the second GEMM's input and is saved once.
 void add_unfused_attention(std::vector<Operator>& operators, const RankShapes& shapes, bool dropout) {
   const std::int64_t s = shapes.sequence, keys = shapes.keys, d = shapes.head_dim, v = shapes.value_dim;
@@ -41,8 +53,7 @@ void add_unfused_attention(std::vector<Operator>& operators, const RankShapes& s
   value.backward.push_back(kernel(batched_gemm("attention_value_gradient", keys, v, s, batch)));
 
   operators.push_back(score);
-  operators.push_back(elementwise("softmax", scores, 4, 6, 0));
-  operators.back().attention_core_bytes = 2 * scores;
+  operators.push_back(masked_softmax(shapes, scores, dropout));
   if (dropout) {
     operators.push_back(elementwise("attention_dropout", scores, 5, 5, 0));
     operators.back().attention_core_bytes = scores;

@@ -41,6 +41,10 @@ const OptionTable<Stack>& stack_options() {
              "bias_swiglu_fusion)"),
       option("bias_dropout_fusion", &Stack::bias_dropout_fusion, "bias, dropout and residual are one kernel"),
       option(
+          "masked_softmax_fusion", &Stack::masked_softmax_fusion,
+          "scale, mask and softmax of unfused attention are one kernel (masked_softmax_fusion); else PyTorch's, one by "
+          "one, in fp32"),
+      option(
           "norm_fusion", &Stack::norm_fusion,
           "RMSNorm is one kernel each way (Transformer Engine, Apex, Triton, a compiler); else PyTorch's kernels, one "
           "by one"),

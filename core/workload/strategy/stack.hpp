@@ -60,6 +60,7 @@ struct Stack {
   // Kernel fusions, under their names in Megatron-LM; without one, a chain of kernels goes through memory.
   bool bias_activation_fusion = true;
   bool bias_dropout_fusion = true;
+  bool masked_softmax_fusion = true;  // of unfused attention
   bool norm_fusion = true;            // RMSNorm is one kernel; layer norms always are
   bool rope_fusion = true;
   bool grouped_query_fusion = true;  // attention reads shared keys and values directly

@@ -189,10 +189,10 @@ inline step::Configuration with_overlaps(step::Configuration configuration, std:
     s.stack.overlap_shared_expert = seed % 4 != 1;
     s.stack.delay_expert_weights = seed % 4 != 2;
   }
-  bool* const fusions[] = {
-      &s.stack.bias_activation_fusion,       &s.stack.bias_dropout_fusion, &s.stack.rope_fusion,
-      &s.stack.grouped_query_fusion,         &s.stack.permute_fusion,      &s.stack.router_fusion,
-      &s.stack.gradient_accumulation_fusion, &s.stack.projection_fusion,   &s.stack.sequence_first};
+  bool* const fusions[] = {&s.stack.bias_activation_fusion,       &s.stack.bias_dropout_fusion, &s.stack.rope_fusion,
+                           &s.stack.grouped_query_fusion,         &s.stack.permute_fusion,      &s.stack.router_fusion,
+                           &s.stack.gradient_accumulation_fusion, &s.stack.projection_fusion,   &s.stack.sequence_first,
+                           &s.stack.masked_softmax_fusion};
   for (std::size_t i = 0; i < std::size(fusions); ++i) *fusions[i] = (seed >> i & 1) == 0;
   s.stack.scatter_transfers = seed % 3 == 1;
   s.stack.communication_sms = s.stack.communication_engine == workload::CommunicationEngine::calibrated ? 0 : 15;

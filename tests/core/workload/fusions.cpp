@@ -199,6 +199,23 @@ TEST_CASE("a loss by PyTorch's kernels takes 14 and 22 bytes a logit, and 38 bot
     }
 }
 
+TEST_CASE("a masked softmax by PyTorch's kernels takes 36 and 40 bytes a score, 4 and 6 as one kernel") {
+  Model model = small(true, 1);
+  const Strategy strategy = layout(2, 1, 1, 1);
+  REQUIRE(strategy.stack.attention == AttentionKernel::unfused);
+  const RankShapes shapes = rank_shapes(model, strategy);
+  const std::int64_t scores = shapes.samples * shapes.heads * shapes.sequence * shapes.keys;
+  for (const bool dropout : {false, true}) {
+    model.dropout = dropout;
+    // A cast (2 + 4), scale, mask and softmax in fp32 (8 each), a cast (4 + 2).
+    check(more(model, strategy, &Stack::masked_softmax_fusion, true), 4, (6 + 3 * 8 + 6 - 4) * scores);
+    // Each has a gradient; that of the softmax reads its result as well.
+    check(more(model, strategy, &Stack::masked_softmax_fusion, false), 4, (6 + 12 + 2 * 8 + 6 - 6) * scores);
+    // The softmax's result is kept in fp32; in 16 bits as well, where no dropout keeps a product of it.
+    CHECK(kept_more(model, strategy, &Stack::masked_softmax_fusion) == (dropout ? 2 : 4) * scores);
+  }
+}
+
 TEST_CASE("Adam by its operations moves 88 bytes a parameter, 30 as one kernel") {
   Strategy strategy = layout(1, 1, 1, 1);
   const auto bytes = [&] {
