@@ -213,6 +213,13 @@ void read_parallelism(Strategy& strategy, const CsvRow& row) {
   strategy.etp = positive(row, "expert-tensor-parallel-size", strategy.tp);
 }
 
+/// Returns how many times the optimizer's states are kept. Tables without the column have it in the name of a test:
+/// Megatron-LM, tests/functional_tests/test_cases/moe/..._multi_dist_optimizer_instances/model_config.yaml.
+std::int64_t optimizer_instances(const MemoryRow& result, const CsvRow& row) {
+  const bool named = result.test_case.find("multi_dist_optimizer_instances") != std::string::npos;
+  return positive(row, "num-distributed-optimizer-instances", named ? 2 : 1);
+}
+
 void read_strategy(MemoryRow& result, const CsvRow& row) {
   Strategy& strategy = result.strategy;
   strategy.virtual_stages = virtual_stages(result, row);
@@ -227,7 +234,12 @@ void read_strategy(MemoryRow& result, const CsvRow& row) {
     strategy.global_batch = strategy.dp * strategy.micro_batch * strategy.pp;
     result.assumed.emplace_back("global-batch-size");
   }
-  if (flag(row, "use-distributed-optimizer") && strategy.replicas() > 1) strategy.zero = 1;
+  const std::int64_t instances = optimizer_instances(result, row);
+  if (strategy.replicas() % instances != 0)
+    unsupported(result, fmt::format("{} replicas are no multiple of {} instances of the optimizer", strategy.replicas(),
+                                    instances));
+  else if (flag(row, "use-distributed-optimizer") && strategy.replicas() > instances)
+    strategy.zero = 1, strategy.zero_group = instances > 1 ? strategy.replicas() / instances : 0;
   if (flag(row, "use-megatron-fsdp")) {
     if (row.text("data-parallel-sharding-strategy") == "optim_grads_params")
       strategy.zero = 3;

@@ -37,6 +37,20 @@ struct Group {
 
 }  // namespace
 
+TEST_CASE("instances of the optimizer keep its states once each, by a column or by the name of Megatron-LM's test") {
+  const std::string row = ",dev,a100,4000000000,2,4,32,1024,12,512,8,True,";
+  const auto rows = read(kColumns + "use-distributed-optimizer,num-distributed-optimizer-instances\n" + "gpt/one" +
+                         row + "\n" + "gpt/two" + row + "2\n" + "gpt/four" + row + "4\n" + "gpt/three" + row + "3\n" +
+                         "moe/a_multi_dist_optimizer_instances" + row + "\n");
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].strategy.zero == 1);
+  CHECK(rows[0].strategy.shards() == 4);  // 8 GPUs, tp 2
+  CHECK(rows[1].strategy.shards() == 2);
+  CHECK(rows[2].strategy.zero == 0);  // one replica each: nothing is left to share
+  CHECK(reason(rows[3]).find("4 replicas are no multiple of 3 instances") != std::string::npos);
+  CHECK(rows[4].strategy.shards() == 2);
+}
+
 TEST_CASE("a row of Megatron-LM's arguments is a model and a layout with that program's defaults") {
   const auto rows = read(kColumns +
                          "use-distributed-optimizer,sequence-parallel,swiglu,fp16,transformer-impl,deterministic-mode\n"
