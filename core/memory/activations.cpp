@@ -116,8 +116,12 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.head_weight_gradient_inputs = weight_gradient_inputs(head);
   embedding_head.head = saved(head);
   embedding_head.saved_logits = 4 * logits;
-  // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32.
-  embedding_head.transient_logits = (strategy.stack.fused_loss ? 6 : 2) * logits;
+  // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32; kernels one
+  // by one have a copy in fp32 for those in 16 bits, which are free by then.
+  embedding_head.transient_logits = (strategy.stack.fused_loss             ? 6
+                                     : strategy.stack.cross_entropy_fusion ? 2
+                                                                           : 4) *
+                                    logits;
   embedding_head.logits_gradient = 2 * logits;
   // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
   embedding_head.head_working = table_bytes + shapes.hidden_bytes();

@@ -67,6 +67,13 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
   return chunk_sum;
 }
 
+/// Adds what the allocator holds between the tensors (Stack::fragmentation) to the rounding.
+Footprint fragmented(Footprint bytes, const Strategy& strategy) {
+  const std::int64_t tensors = bytes.total() - bytes.rounding - bytes.communicators - bytes.context;
+  bytes.rounding += static_cast<std::int64_t>(strategy.stack.fragmentation * static_cast<double>(tensors));
+  return bytes;
+}
+
 }  // namespace
 
 std::int64_t Footprint::total() const {
@@ -189,7 +196,7 @@ std::vector<PassFootprint> footprints_by_pass(const Model& model, const Strategy
   simulate_passes(model, strategy, orders[static_cast<std::size_t>(rank_class.stage)],
                   static_footprint(model, strategy, gpu, rank_class), rank_class,
                   [&](const workload::PipelinePass& pass, const Footprint& during, const Footprint& after) {
-                    passes.push_back({pass, during, after});
+                    passes.push_back({pass, fragmented(during, strategy), fragmented(after, strategy)});
                   });
   return passes;
 }
@@ -203,7 +210,7 @@ Footprint footprint_of(const Model& model, const Strategy& strategy, const compu
                   [&](const workload::PipelinePass&, const Footprint& during, const Footprint&) {
                     if (during.total() > peak.total()) peak = during;
                   });
-  return peak;
+  return fragmented(peak, strategy);
 }
 
 }  // namespace

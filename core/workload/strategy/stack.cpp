@@ -98,6 +98,9 @@ const OptionTable<Stack>& stack_options() {
       choice("layers", &Stack::layers, {"framework", "transformer_engine"},
              "whose layers run: transformer_engine has a workspace of its own, framework one buffer of scores if "
              "attention is unfused"),
+      option("fragmentation", &Stack::fragmentation,
+             "memory that the allocator holds between tensors of different sizes, as a share of the tensors'", {0, 1},
+             "share"),
       option("deterministic", &Stack::deterministic,
              "kernels give the same bits every time: matrix multiplications take 32 MiB of workspace per thread"),
       option("host_kernel_us", &Stack::host_kernel_us,

@@ -46,6 +46,7 @@ struct Stack {
   bool reduce_in_16bit = false;         // gradients are reduced over replicas in 16 bits
   LayerLibrary layers = LayerLibrary::framework;
   bool deterministic = false;  // kernels give the same bits every time; only the memory that this costs is modelled
+  double fragmentation = 0;    // memory between tensors that the allocator cannot use, as a share of theirs
   bool fused_loss = false;     // the compiler fuses the loss's kernels, which adds a copy of the logits
   CudaGraphs cuda_graphs = CudaGraphs::none;  // kernels in a graph do not wait for the host
   Dispatcher dispatcher = Dispatcher::all_to_all;
