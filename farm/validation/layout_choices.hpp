@@ -19,7 +19,7 @@ inline constexpr double kGoodPick = 0.1;
 struct LayoutChoice {
   std::string family, name;
   std::size_t measured = 0, compared = 0;  // layouts with a measured time, and those of them that were simulated
-  RankingAccuracy ranking;                 // of this group alone
+  RankingAccuracy ranking;                 // of this group alone; the pick is one that is predicted to fit
 };
 
 /// How often it is predicted right whether a layout fits into memory and runs.
