@@ -61,6 +61,7 @@ const std::map<std::string, std::vector<std::string>> kNumbers{
     {"strategy.hot_expert_spread", {"0", "0.5"}},
     {"strategy.hot_expert_tflops", {}},
     {"strategy.hot_expert_gbps", {}},
+    {"strategy.stack.fragmentation", {"0", "0.25"}},
     {"strategy.stack.host_kernel_us", {"0", "40"}},
     {"strategy.stack.host_collective_us", {"0", "200"}},
 };
