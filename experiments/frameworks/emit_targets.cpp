@@ -14,6 +14,7 @@
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
+#include "experiments/models/carried.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/primus/primus.hpp"
 #include "experiments/text/nearest.hpp"
@@ -35,15 +36,32 @@ std::string other_stack_text(const Settings& experiment, const Job& job) {
 }
 
 /// Returns what a job that was just emitted is as an experiment, beside `experiment`.
-std::vector<std::string> read_back_notes(const Job& job, const EmittedJob& emitted, const Settings& experiment,
-                                         const Catalog& catalog) {
+std::vector<std::string> read_back_notes(const Settings& read_back, const EmittedJob& emitted,
+                                         const Settings& experiment) {
   std::vector<std::string> notes;
-  for (const auto& [key, value, other] : differences(experiment, settings_of(job, experiment, catalog))) {
+  for (const auto& [key, value, other] : differences(experiment, read_back)) {
     const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(),
                                   [&](const std::string& note) { return note.starts_with(key + " "); });
     if (!told) notes.push_back(fmt::format("{} {}: such a job has {}", key, value, other));
   }
   return notes;
+}
+
+/// Returns what neither an experiment nor the job that was emitted from it says of the model, and the framework has a
+/// default for.
+std::vector<std::string> unknown_of_model(const Settings& experiment, const Settings& emitted) {
+  std::vector<std::string> unknown{"norm-epsilon"};
+  if (config_of(experiment).configuration.model.position == core::workload::Position::rotary)
+    unknown.insert(unknown.begin(), "rotary-base");
+  std::erase_if(unknown, [&](const std::string& name) {
+    const auto carries = [&](const Settings& one) {
+      const auto carried = models::carried_in(one.text(models::kCarriedKey));
+      return std::any_of(carried.begin(), carried.end(), [&](const auto& each) { return each.name == name; });
+    };
+    return carries(experiment) || carries(emitted);
+  });
+  for (std::string& name : unknown) name += fmt::format(": --set \"{}={}=VALUE\"", models::kCarriedKey, name);
+  return unknown;
 }
 
 }  // namespace
@@ -84,7 +102,9 @@ EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const 
   EmittedJob emitted = target.emit(experiment, like);
   const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
   emitted.other_stack = other_stack_text(experiment, job);
-  for (std::string& note : read_back_notes(job, emitted, experiment, catalog)) emitted.notes.push_back(std::move(note));
+  const Settings read_back = settings_of(job, experiment, catalog);
+  for (std::string& note : read_back_notes(read_back, emitted, experiment)) emitted.notes.push_back(std::move(note));
+  emitted.unknown = unknown_of_model(experiment, read_back);
   emitted.dropped = JobChanges(experiment, like).untold(emitted.text);
   if (like != nullptr) emitted.beside_the_step = like->beside_the_step;
   return emitted;
@@ -99,6 +119,7 @@ std::string file_text(const EmittedJob& job, const std::vector<std::string>& tit
   const std::tuple<const char*, const std::vector<std::string>*> parts[] = {
       {"other than there", &job.dropped},
       {"not expressed", &job.notes},
+      {"not known of this model, so that the framework's own default counts", &job.unknown},
       {"of the job itself, to be taken over: they change neither step nor model", &job.beside_the_step}};
   for (const auto& [what, lines] : parts) {
     if (!lines->empty()) text += fmt::format("\n# {}:\n", what);

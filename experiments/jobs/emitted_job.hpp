@@ -14,6 +14,7 @@ struct EmittedJob {
   std::vector<std::string> notes;  // what the framework cannot express, one line each
   std::vector<std::string> dropped = {};  // what differs from the job of --like and has no line of its own in the text
   std::string other_stack = {};  // whose step time the experiment's is, if such a job is of another; empty: of the same
+  std::vector<std::string> unknown = {};          // of the model, and part of what it is; with how to say it
   std::vector<std::string> beside_the_step = {};  // what that job has that changes no step, but may change the model
 };
 

@@ -108,8 +108,9 @@ void MegatronReader::check_arguments() {
   for (const auto& [name, argument] : given_) {
     const KnownName& known = *find_argument(name);
     job_.mapped += known.fate == Fate::mapped ? 1 : 0;
-    if (known.fate == Fate::irrelevant) {
-      ++job_.irrelevant;
+    // What is emitted has a tokenizer without a file.
+    if (known.fate == Fate::irrelevant || name == "tokenizer-type") {
+      job_.irrelevant += known.fate == Fate::irrelevant ? 1 : 0;
       std::string words = "--" + name;
       for (const Text& value : argument->values) words += " " + value_or_name(value, name);
       job_.beside_the_step.push_back(std::move(words));

@@ -240,11 +240,14 @@ std::string screened_text(const SearchFindings& findings, std::int64_t k) {
   for (std::size_t row = simulated.size(); row-- > 0;)
     if (!std::isnan(simulated[row])) others.rows.erase(others.rows.begin() + static_cast<std::ptrdiff_t>(row));
   if (others.rows.empty()) return "";
+  const double best = column(findings.screened, "step_time_s").number_at(ranked(findings.screened, 1).rows.front().row);
   others.rows.resize(std::min(others.rows.size(), static_cast<std::size_t>(k - listed)));
   io::fill_differences(findings.screened, others);
   const io::RankingTable lines = io::render_table(findings.screened, others);
-  return fmt::format("\nnot simulated, by their analytic step times, which ignore contention\n{}",
-                     io::align_columns(lines.lines, lines.left_aligned));
+  return fmt::format(
+      "\nnot simulated, by their analytic step times, which are lower bounds; differences are from the least of these, "
+      "{:.4g} s\n{}",
+      best, io::align_columns(lines.lines, lines.left_aligned));
 }
 
 }  // namespace

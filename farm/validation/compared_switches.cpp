@@ -30,7 +30,11 @@ const std::vector<Switch>& switches() {
       {"sequence parallelism", "strategy.sequence_parallel", "false", "true", {}},
       {"tensor parallelism overlapped", "strategy.stack.overlap_tensor", "false", "true", {}},
       {"compiled kernels", "strategy.stack.name", "torchtitan-eager", "torchtitan", {"strategy.stack."}},
-      {"fused kernels", "strategy.stack.bias_dropout_fusion", "false", "true", {"strategy.stack.bias_", "strategy.stack.masked_"}},
+      {"fused kernels",
+       "strategy.stack.bias_dropout_fusion",
+       "false",
+       "true",
+       {"strategy.stack.bias_", "strategy.stack.masked_"}},
       {"experts' exchange beside kernels", "strategy.stack.overlap_experts", "false", "true", {"strategy.stack.name"}},
   };
   return all;

@@ -41,6 +41,7 @@ constexpr const char* kDefaultBudget = "60s";        // without --budget
 std::int64_t integer_option(const cxxopts::ParseResult& parsed, const char* name, std::int64_t min_value,
                             std::int64_t max_value) {
   core::OptionInfo info;
+  info.name = name;
   info.kind = core::OptionInfo::Kind::integer;
   info.minimum = static_cast<double>(min_value);
   info.maximum = static_cast<double>(max_value);
@@ -234,7 +235,10 @@ std::string found_title(const SearchFindings& findings, const std::string& name)
   const io::Results& results = final_results(findings);
   const std::size_t best = by_throughput(results).front();
   const bool analytic = results.experiments.text_at("fidelity", best) == "analytic";
-  return fmt::format("{}: the fastest of {} layouts that fit, {:.4g} s a step{}, {:.1f} tokens/s/GPU", name,
+  const char* found = findings.simulated && findings.search_status.settled()
+                          ? "the fastest of"
+                          : "the best that was found, and not proven the fastest, of";
+  return fmt::format("{}: {} {} layouts that fit, {:.4g} s a step{}, {:.1f} tokens/s/GPU", name, found,
                      findings.fitting, results.experiments.find("step_time_s")->number_at(best),
                      analytic ? " at least (no queueing on links: the time was over before its packets)" : "",
                      throughputs(results, {best}).front());

@@ -84,9 +84,10 @@ std::string network_basis_of(const Results& results, const Ranking& ranking) {
       std::any_of(ranking.rows.begin(), ranking.rows.end(), [](const Ranking::Row& row) { return row.other_network; });
   if (!compared || ratio == nullptr || std::isnan(ratio->number_at(ranking.rows.front().row))) return "";
   return fmt::format(
-      "between networks the kernels' errors cancel; waits for collectives that differ by less than {:.0f} % are within "
-      "model error\n",
-      100 * (ratio->number_at(ranking.rows.front().row) - 1));
+      "between networks the kernels' errors cancel: a row is slower if it waits {:.2f} times as long as #1 for what "
+      "they "
+      "differ in, or longer; less is within model error\n",
+      ratio->number_at(ranking.rows.front().row));
 }
 
 /// Returns the guessed figures in the intervals of the listed rows, and what they are worth.

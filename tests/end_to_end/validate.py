@@ -81,11 +81,15 @@ class Validate(unittest.TestCase):
         steps, = told["kinds"]
         choice, = steps["layout_choices"]
         times = {row["id"]: (row["measured"], row["predicted"]) for row in steps["rows"] if "predicted" in row}
-        best, pick = min(times.values()), min(times.values(), key=lambda one: one[1])
         self.assertEqual((choice["measured"], choice["simulated"]), (len(times), len(times)))
-        self.assertAlmostEqual(choice["regret_percent"], 100 * (pick[0] / best[0] - 1), places=9)
         verdicts, = told["run_verdicts"]
         ran = sum(row["ran"] == "yes" for row in small)
+        # The pick is predicted fastest, but for those that ran and are predicted not to fit.
+        wrong = ran - verdicts["ran_right"]
+        picks = sorted(times.values(), key=lambda one: one[1])[:wrong + 1]
+        regrets = [100 * (pick[0] / min(times.values())[0] - 1) for pick in picks]
+        self.assertIn(round(choice["regret_percent"], 9), [round(regret, 9) for regret in regrets])
+        self.assertLess(wrong, len(times) / 10)
         self.assertEqual((verdicts["ran"], verdicts["did_not_run"]), (ran, len(small) - ran))
         refused = [row for row in steps["rows"] if row.get("left_out", "").startswith("it did not run")]
         self.assertEqual(len(refused), len(small) - ran)

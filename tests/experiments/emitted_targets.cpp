@@ -230,6 +230,19 @@ TEST_CASE("a model that torchtitan has no flavor of is emitted with the entry to
                     Catch::Contains("'dim' of TransformerModelArgs must be a whole number"));
 }
 
+TEST_CASE("what nobody says of a model is told where a framework has a default for it") {
+  const auto unknown = [&](const std::string& target, const std::string& model) {
+    const auto one = experiment_of(model, emit_target(target).stack, {"strategy.zero=3", "strategy.tp=1"});
+    return emit_job(emit_target(target), one.value().settings, nullptr, catalog()).unknown;
+  };
+  const Words both{"rotary-base: --set \"model.carried=rotary-base=VALUE\"",
+                   "norm-epsilon: --set \"model.carried=norm-epsilon=VALUE\""};
+  CHECK(unknown("megatron", "llama3-8b") == both);
+  CHECK(unknown("megatron", "{like: llama3-8b, carried: rotary-base=500000 norm-epsilon=1e-05}").empty());
+  CHECK(unknown("megatron", "gpt3-1.3b") == Words{both.back()});  // its positions are learned
+  CHECK(unknown("torchtitan", "llama3-8b").empty());              // its flavor has both
+}
+
 TEST_CASE("what a job says of its model comes back as arguments, and what it says of its data as a comment") {
   const std::string script =
       "#!/bin/bash\nDATA=$1\ntorchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "

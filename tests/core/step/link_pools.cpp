@@ -83,7 +83,7 @@ TEST_CASE("two hosts over k paths load each with 1/k, sprayed or adaptive, and o
 }
 
 TEST_CASE(
-    "of a link that is down the sprayed packets of others do not know; adaptive ones leave the rest to those it hits") {
+    "sprayed packets do not know of a link that is down elsewhere, adaptive ones leave the rest to those it hits") {
   Tree tree{3, 4, {{{0, 0}, 0}}};
   const Pooled sprayed(tree, false), adaptive(tree, true);
   // From leaf 1: to leaf 2 over four spines, to leaf 0 over three of them. Their loads of the three add up.
