@@ -139,7 +139,7 @@ FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<C
     const std::vector<Time> fluid = fluid_durations(compiled, starts, packets);
     const std::vector<Time> exact = packet_durations(compiled, starts, packets);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      if (exact[i] == 0) continue;
+      if (exact[i] == 0) continue;  // pauses block it
       const double difference = static_cast<double>(fluid[i]) / static_cast<double>(exact[i]) - 1;
       ++error.sampled;
       error.mean += std::abs(difference), error.bias += difference;

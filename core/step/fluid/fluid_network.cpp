@@ -10,7 +10,7 @@
 
 #include "core/step/fluid/max_min_speeds.hpp"
 #include "core/step/fluid/transport_efficiency.hpp"
-#include "core/step/network/uncontended_exits.hpp"
+#include "core/step/network/uncontended_network.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -19,11 +19,11 @@ constexpr std::uint32_t kNoSlot = UINT32_MAX;
 // With what the efficiency of a transport is measured, at most: transfers that share a link, and links that share them.
 constexpr std::int64_t kMaxSharing = 16, kMaxWays = 8;
 
-class SharedLinks final : public FluidNetwork {
+class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
  public:
   SharedLinks(const CompiledStep& compiled, const IsolatedResults& results, network::ComponentCache& packets)
-      : compiled_(compiled),
-        exits_(compiled, results),
+      : UncontendedNetwork(compiled, results),
+        compiled_(compiled),
         speeds_(compiled.link_numbers()),
         efficiency_(packets),
         loads_(compiled.collective_ops().size()),
@@ -61,16 +61,6 @@ class SharedLinks final : public FluidNetwork {
     }
   }
 
-  void release_drained(Time at) override {
-    MANYWORLDS_CHECK(next_exit(kNever) == kNever && !exits_.has_open(),
-                     "collectives have not ended at the end of the step, at {}", at);
-  }
-  network::PauseDependencies deadlock() const override { return {}; }
-  network::Counters counters() const override { return exits_.counters(); }
-  Work work() const override { return exits_.work(); }
-  const UsageCounts& episode_usage() const override { return no_episodes_; }
-  std::vector<CollectiveOpId> missing() const override { return exits_.missing(); }
-  UsageCounts isolated_usage() const override { return exits_.isolated_usage(); }
   const std::vector<ContendedCollective>& contended() const override { return contended_; }
 
  private:
@@ -229,7 +219,6 @@ class SharedLinks final : public FluidNetwork {
   }
 
   const CompiledStep& compiled_;
-  UncontendedExits exits_;
   MaxMinSpeeds speeds_;
   TransportEfficiency efficiency_;
   IdVector<CollectiveOpId, std::unique_ptr<MaxMinSpeeds::Loads>> loads_;
@@ -240,7 +229,6 @@ class SharedLinks final : public FluidNetwork {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;
   std::vector<ContendedCollective> contended_;
   Time now_ = 0;
-  const UsageCounts no_episodes_;
 };
 
 }  // namespace

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <queue>
 
-#include "core/step/network/uncontended_exits.hpp"
+#include "core/step/network/uncontended_network.hpp"
 
 namespace manyworlds::core::step {
 namespace {
 
-class AnalyticNetwork final : public KeyedNetwork {
+class AnalyticNetwork final : public UncontendedNetwork<KeyedNetwork> {
  public:
-  AnalyticNetwork(const CompiledStep& compiled, const IsolatedResults& results) : exits_(compiled, results) {}
+  using UncontendedNetwork::UncontendedNetwork;
 
   void enter(Time at, const std::vector<Member>& members) override {
     for_each_instance(members, [&](std::span<const Member> some) { exits_.enter(at, some); });
@@ -32,17 +32,6 @@ class AnalyticNetwork final : public KeyedNetwork {
     }
   }
 
-  void release_drained(Time at) override {
-    MANYWORLDS_CHECK(next_exit(kNever) == kNever && !exits_.has_open(),
-                     "collectives have not ended at the end of the step, at {}", at);
-  }
-  network::PauseDependencies deadlock() const override { return {}; }
-  network::Counters counters() const override { return exits_.counters(); }
-  Work work() const override { return exits_.work(); }
-  const UsageCounts& episode_usage() const override { return no_episodes_; }
-  std::vector<CollectiveOpId> missing() const override { return exits_.missing(); }
-  UsageCounts isolated_usage() const override { return exits_.isolated_usage(); }
-
  private:
   struct Due {
     Time at;
@@ -50,9 +39,7 @@ class AnalyticNetwork final : public KeyedNetwork {
     bool operator>(const Due& other) const { return at > other.at; }
   };
 
-  UncontendedExits exits_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;  // the next exit of each instance
-  const UsageCounts no_episodes_;
 };
 
 }  // namespace

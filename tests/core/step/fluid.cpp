@@ -10,14 +10,6 @@ using namespace manyworlds::tests;
 
 namespace {
 
-step::StepResult run(step::Configuration configuration, network::Fidelity fidelity,
-                     step::Ranks ranks = step::Ranks::all, bool share = true) {
-  configuration.transport.fidelity = fidelity;
-  step::SimulationContext context(share);
-  step::IsolatedResults results;
-  return context.run(context.compile(configuration, ranks), results);
-}
-
 /// What a step gives, but for how it was computed.
 std::string answer_of(step::StepResult result) {
   result.computed = {};
@@ -25,13 +17,8 @@ std::string answer_of(step::StepResult result) {
   return step::encode(result);
 }
 
-/// A drawn configuration whose kernels are not slowed by collectives, as under analytic fidelity.
 step::Configuration draw_undisturbed(std::uint64_t seed) {
-  step::Configuration configuration = draw_configuration(seed);
-  configuration.gpu.communication_slowdown = 0;
-  configuration.strategy.stack.communication_sms = 0;
-  configuration.strategy.stack.communication_engine = workload::CommunicationEngine::calibrated;
-  return configuration;
+  return undisturbed(draw_configuration(seed));
 }
 
 }  // namespace
@@ -41,8 +28,8 @@ TEST_CASE("a step of fluids is the analytic one if nothing is contended for, and
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_undisturbed(seed);
-    const step::StepResult bound = run(configuration, network::Fidelity::analytic);
-    const step::StepResult fluid = run(configuration, network::Fidelity::fluid);
+    const step::StepResult bound = run_at(configuration, network::Fidelity::analytic);
+    const step::StepResult fluid = run_at(configuration, network::Fidelity::fluid);
     REQUIRE(fluid.step_ps >= bound.step_ps);
     if (fluid.fluid.contended == 0) REQUIRE(fluid.step_ps == bound.step_ps);
     ++(fluid.fluid.contended == 0 ? alone : contended);
@@ -59,11 +46,11 @@ TEST_CASE("steps of fluids are nearer to packets than analytic ones are, and the
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_undisturbed(seed);
-    const auto packets = static_cast<double>(run(configuration, network::Fidelity::packet).step_ps);
-    const step::StepResult fluid = run(configuration, network::Fidelity::fluid);
+    const auto packets = static_cast<double>(run_at(configuration, network::Fidelity::packet).step_ps);
+    const step::StepResult fluid = run_at(configuration, network::Fidelity::fluid);
     fluid_error += std::abs(static_cast<double>(fluid.step_ps) / packets - 1) / 60;
     analytic_error +=
-        std::abs(static_cast<double>(run(configuration, network::Fidelity::analytic).step_ps) / packets - 1) / 60;
+        std::abs(static_cast<double>(run_at(configuration, network::Fidelity::analytic).step_ps) / packets - 1) / 60;
     REQUIRE((fluid.fluid.sampled > 0) == (fluid.fluid.contended > 0));
     REQUIRE(fluid.fluid.mean <= fluid.fluid.max);
     REQUIRE(std::abs(fluid.fluid.bias) <= fluid.fluid.mean);
@@ -82,11 +69,11 @@ TEST_CASE("a step of fluids has one answer, with and without sharing, of all ran
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_configuration(seed);
-    const std::string all = answer_of(run(configuration, network::Fidelity::fluid));
-    REQUIRE(answer_of(run(configuration, network::Fidelity::fluid, step::Ranks::all, false)) == all);
-    step::StepResult some = run(configuration, network::Fidelity::fluid, step::Ranks::representatives);
+    const std::string all = answer_of(run_at(configuration, network::Fidelity::fluid));
+    REQUIRE(answer_of(run_at(configuration, network::Fidelity::fluid, step::Ranks::all, false)) == all);
+    step::StepResult some = run_at(configuration, network::Fidelity::fluid, step::Ranks::representatives);
     merged += answer_of(some) == all;
-    REQUIRE(some.step_ps == run(configuration, network::Fidelity::fluid).step_ps);
+    REQUIRE(some.step_ps == run_at(configuration, network::Fidelity::fluid).step_ps);
   }
   CHECK(merged > 20);
 }

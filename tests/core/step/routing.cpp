@@ -16,10 +16,7 @@ TEST_CASE("composed and coupled agree to the picosecond where experts get unequa
     const step::Configuration configuration = draw_routed(seed);
     const auto composed = run_configuration(configuration, step::Composition::composed);
     const auto coupled = run_configuration(configuration, step::Composition::coupled);
-    REQUIRE(composed.step_ps == coupled.step_ps);
-    REQUIRE(composed.link_hops == coupled.link_hops);
-    REQUIRE(composed.ecn_marks == coupled.ecn_marks);
-    REQUIRE(composed.pauses == coupled.pauses);
+    require_same_packets(composed, coupled);
     REQUIRE(composed.breakdown[workload::StepPart::exposed_ep] == coupled.breakdown[workload::StepPart::exposed_ep]);
     REQUIRE(composed.breakdown[workload::StepPart::stall] == coupled.breakdown[workload::StepPart::stall]);
     REQUIRE(composed.breakdown[workload::StepPart::recompute] == coupled.breakdown[workload::StepPart::recompute]);

@@ -9,14 +9,6 @@ using namespace manyworlds::tests;
 
 namespace {
 
-step::StepResult run(step::Configuration configuration, network::Fidelity fidelity,
-                     step::Ranks ranks = step::Ranks::all, bool share = true) {
-  configuration.transport.fidelity = fidelity;
-  step::SimulationContext context(share);
-  step::IsolatedResults results;
-  return context.run(context.compile(configuration, ranks), results);
-}
-
 /// A drawn configuration over leaves and two to four spines, one cable of which may be down or slow.
 step::Configuration draw_spread(std::uint64_t seed, network::Routing routing) {
   step::Configuration result = draw_configuration(seed);
@@ -36,10 +28,7 @@ step::Configuration draw_spread(std::uint64_t seed, network::Routing routing) {
   result.graph = graph;
   result.transport.routing = routing;
   if (result.transport.kind == "hpcc") result.transport.kind = "dctcp";  // HPCC needs one path
-  result.gpu.communication_slowdown = 0;
-  result.strategy.stack.communication_sms = 0;
-  result.strategy.stack.communication_engine = workload::CommunicationEngine::calibrated;
-  return result;
+  return undisturbed(std::move(result));
 }
 
 constexpr network::Routing kSpread[] = {network::Routing::spray, network::Routing::adaptive, network::Routing::flowlet};
@@ -55,10 +44,7 @@ TEST_CASE("composed and coupled agree to the picosecond where packets choose the
     if (seed % 5 == 0) configuration.transport.fabric = network::Fabric::lossy;
     const auto composed = run_configuration(configuration, step::Composition::composed);
     const auto coupled = run_configuration(configuration, step::Composition::coupled);
-    REQUIRE(composed.step_ps == coupled.step_ps);
-    REQUIRE(composed.link_hops == coupled.link_hops);
-    REQUIRE(composed.ecn_marks == coupled.ecn_marks);
-    REQUIRE(composed.pauses == coupled.pauses);
+    require_same_packets(composed, coupled);
     REQUIRE(run_configuration(configuration, step::Composition::composed, false).step_ps == composed.step_ps);
     episodes += composed.episodes.size();
     collectives += composed.collectives.size();
@@ -94,13 +80,14 @@ TEST_CASE("fluids that are sprayed or adaptive are no faster than the bound, and
     for (const network::Routing routing : {network::Routing::spray, network::Routing::adaptive}) {
       INFO("seed " << seed);
       const step::Configuration configuration = draw_spread(seed, routing);
-      const step::StepResult bound = run(configuration, network::Fidelity::analytic);
-      const step::StepResult fluid = run(configuration, network::Fidelity::fluid);
+      const step::StepResult bound = run_at(configuration, network::Fidelity::analytic);
+      const step::StepResult fluid = run_at(configuration, network::Fidelity::fluid);
       REQUIRE(fluid.step_ps >= bound.step_ps);
       if (fluid.fluid.contended == 0) REQUIRE(fluid.step_ps == bound.step_ps);
       REQUIRE((fluid.fluid.sampled > 0) == (fluid.fluid.contended > 0));
-      REQUIRE(run(configuration, network::Fidelity::fluid, step::Ranks::all, false).step_ps == fluid.step_ps);
-      REQUIRE(run(configuration, network::Fidelity::analytic, step::Ranks::representatives).step_ps == bound.step_ps);
+      REQUIRE(run_at(configuration, network::Fidelity::fluid, step::Ranks::all, false).step_ps == fluid.step_ps);
+      REQUIRE(run_at(configuration, network::Fidelity::analytic, step::Ranks::representatives).step_ps ==
+              bound.step_ps);
       contended += fluid.fluid.contended > 0;
     }
   CHECK(contended > 20);
@@ -115,8 +102,8 @@ TEST_CASE("steps take EQDS, acknowledgements as packets and fabrics that drop, c
     if (seed % 3 == 0) configuration.transport.kind = "eqds";
     if (seed % 3 == 1) configuration.transport.acks = network::Acks::in_band;
     if (seed % 3 == 2) configuration.transport.fabric = network::Fabric::lossy;
-    const step::StepResult bound = run(configuration, network::Fidelity::analytic);
-    const step::StepResult fluid = run(configuration, network::Fidelity::fluid);
+    const step::StepResult bound = run_at(configuration, network::Fidelity::analytic);
+    const step::StepResult fluid = run_at(configuration, network::Fidelity::fluid);
     const step::StepResult packets = run_configuration(configuration, step::Composition::coupled);
     REQUIRE(packets.step_ps >= bound.step_ps);
     REQUIRE(fluid.step_ps >= bound.step_ps);
@@ -132,9 +119,9 @@ TEST_CASE("fluids that are sprayed or adaptive are nearer to packets than analyt
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       INFO("seed " << seed);
       const step::Configuration configuration = draw_spread(seed, routing);
-      const auto packets = static_cast<double>(run(configuration, network::Fidelity::packet).step_ps);
+      const auto packets = static_cast<double>(run_at(configuration, network::Fidelity::packet).step_ps);
       const auto off = [&](network::Fidelity fidelity) {
-        return std::abs(static_cast<double>(run(configuration, fidelity).step_ps) / packets - 1);
+        return std::abs(static_cast<double>(run_at(configuration, fidelity).step_ps) / packets - 1);
       };
       const double fluid = off(network::Fidelity::fluid);
       fluid_error += fluid / 40, largest = std::max(largest, fluid);

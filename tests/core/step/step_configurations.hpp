@@ -1,6 +1,7 @@
 // Small configurations for tests: a cluster built by hand, and layouts drawn at random that are valid by construction.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <memory>
 #include <random>
 
@@ -261,6 +262,31 @@ inline step::StepResult run_configuration(step::Configuration configuration, ste
   step::SimulationContext context(share);
   step::IsolatedResults results;
   return context.run(context.compile(configuration), results);
+}
+
+/// Returns the step of a configuration at a fidelity, composed.
+inline step::StepResult run_at(step::Configuration configuration, network::Fidelity fidelity,
+                               step::Ranks ranks = step::Ranks::all, bool share = true) {
+  configuration.transport.fidelity = fidelity;
+  step::SimulationContext context(share);
+  step::IsolatedResults results;
+  return context.run(context.compile(configuration, ranks), results);
+}
+
+/// Returns it with kernels that are not slowed by collectives, as under analytic fidelity.
+inline step::Configuration undisturbed(step::Configuration configuration) {
+  configuration.gpu.communication_slowdown = 0;
+  configuration.strategy.stack.communication_sms = 0;
+  configuration.strategy.stack.communication_engine = workload::CommunicationEngine::calibrated;
+  return configuration;
+}
+
+/// Requires two results to be of the same packets: to the picosecond, the link-hop, the mark and the pause.
+inline void require_same_packets(const step::StepResult& one, const step::StepResult& other) {
+  REQUIRE(one.step_ps == other.step_ps);
+  REQUIRE(one.link_hops == other.link_hops);
+  REQUIRE(one.ecn_marks == other.ecn_marks);
+  REQUIRE(one.pauses == other.pauses);
 }
 
 }  // namespace manyworlds::tests
