@@ -274,8 +274,7 @@ int LayoutSearch::simulate() {
     return next_round(so_far, layouts, limits_.simulations, limited_time);
   };
   for (std::size_t count = next(); count > 0 && !over();) {
-    print_message("simulating the best {} {}\n", count,
-                  simulation_ == Simulation::packets ? "packet by packet" : "as fluids");
+    print_message("simulating the best {} {}\n", count, words_of(simulation_));
     if (const int code = simulate_best(count, false); !findings_ || code == kExitDrained) {
       if (!findings_ || over()) return code;
       if (!findings_->simulated && !may_be_fluids()) return code;

@@ -91,6 +91,10 @@ experiments::Sweep part_of(const experiments::Sweep& sweep, const std::vector<st
   return result;
 }
 
+const char* words_of(Simulation simulation) {
+  return simulation == Simulation::packets ? "packet by packet" : "as fluids";
+}
+
 experiments::Sweep simulated_part(const experiments::Sweep& sweep, const std::vector<std::size_t>& rows,
                                   Simulation simulation) {
   const std::string fidelity = simulation == Simulation::packets ? "packet" : "fluid";
@@ -152,12 +156,6 @@ std::string unknown_text(const SearchStatus& status) {
   return text;
 }
 
-/// Returns how the best were simulated, as the end of a sentence.
-const char* how_simulated(const SearchFindings& findings) {
-  return findings.simulation == Simulation::packets ? "packet by packet"
-                                                    : "as fluids, as packets took longer than there was time for";
-}
-
 /// Returns a sentence on whether the winner is certain, or on what may still be better, and by how much.
 std::string certainty_text(const SearchFindings& findings, bool all_ran) {
   const SearchStatus& status = findings.search_status;
@@ -199,7 +197,9 @@ std::string status_text(const SearchFindings& findings) {
     text += fmt::format("; the {} with the best lower bounds", number(screened));
   text += fmt::format(" were screened analytically (run {})", findings.screening);
   if (status.simulated > 0)
-    text += fmt::format(", the best {} simulated {}", status.simulated, how_simulated(findings));
+    text += fmt::format(", the best {} simulated {}", status.simulated, words_of(findings.simulation));
+  if (status.simulated > 0 && findings.simulation == Simulation::fluids)
+    text += ", as packets took longer than there was time for";
   if (status.end != SearchEnd::limit && status.simulated > 0) text += fmt::format(" (run {})", findings.simulated_run);
   text += "\n";
   if (ran < screened)

@@ -25,6 +25,8 @@ std::vector<double> throughputs(const io::Results& results);
 /// How the best layouts of a screening are simulated: packet by packet, or as fluids where there is no time for
 /// packets.
 enum class Simulation : std::uint8_t { packets, fluids };
+/// Returns "packet by packet" or "as fluids".
+const char* words_of(Simulation simulation);
 
 /// Returns the experiments of `rows` as a sweep of its own, with the same axes; `simulated_part` with the fidelity of
 /// `simulation`.

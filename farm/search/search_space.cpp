@@ -352,6 +352,11 @@ std::string topology_of(const SearchOptions& options, const ClusterSpec& machine
 
 }  // namespace
 
+bool is_set(const SearchOptions& options, const std::string& key) {
+  return std::any_of(options.set.begin(), options.set.end(),
+                     [&](const std::string& one) { return one.starts_with(key + "="); });
+}
+
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
   ClusterSpec result{name,
@@ -408,16 +413,12 @@ Texts assumed_in(const SearchOptions& options, const ClusterSpec& machines, cons
     assumed.push_back(fmt::format("cluster.nodes={} (all {} GPUs of {}; --gpus N)", machines.nodes, machines.gpus(),
                                   machines.cluster));
   if (machines.unused > 0) assumed.push_back(unused_text(machines));
-  const auto is_given = [&](const std::string& key) {
-    return std::any_of(options.set.begin(), options.set.end(),
-                       [&](const std::string& one) { return one.starts_with(key + "="); });
-  };
-  if (options.topology.empty() && machines.fabric.empty() && !is_given("topology"))
+  if (options.topology.empty() && machines.fabric.empty() && !is_set(options, "topology"))
     assumed.push_back(fmt::format("topology={} (--topology NAME)", topology_of(options, machines)));
   // One that the model's file does not say is among the defaults of the document.
-  if (shape.has_sequence && !options.sequence && !is_given("model.sequence"))
+  if (shape.has_sequence && !options.sequence && !is_set(options, "model.sequence"))
     assumed.push_back(fmt::format("model.sequence={} (the model's own; --sequence N)", shape.sequence));
-  if (!options.global_batch && !is_given("strategy.global_batch"))
+  if (!options.global_batch && !is_set(options, "strategy.global_batch"))
     assumed.push_back(fmt::format("strategy.global_batch={} (a sample for each GPU; --global-batch N)", batch));
   return assumed;
 }

@@ -34,6 +34,9 @@ struct SearchOptions {
   std::vector<std::string> set;              // "key=value": a fixed value or, for a searched key, the values to try
 };
 
+/// Returns whether --set gives a key, by its full name.
+bool is_set(const SearchOptions& options, const std::string& key);
+
 struct SearchSpace {
   std::string name;                  // "mixtral-8x7b-on-1024-h100_sxm"
   std::string yaml;                  // the sweep document

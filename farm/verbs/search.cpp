@@ -174,8 +174,7 @@ std::string own_rank(const cxxopts::ParseResult& parsed, const SearchFindings& f
   const std::string topology = parsed["topology"].as<std::string>();
   const bool own_fabric = parsed.count("cluster") > 0 && experiments::is_cluster_file(required(parsed, "cluster"));
   if (!topology.empty() || !own_fabric) set.push_back("topology=" + (topology.empty() ? "rail_optimized" : topology));
-  if (simulated)
-    print_message("simulating the layout of {} itself {}\n", file, packets ? "packet by packet" : "as fluids");
+  if (simulated) print_message("simulating the layout of {} itself {}\n", file, words_of(findings.simulation));
   const experiments::Sweep own = job_experiment(parsed, set).sweep;
   const SingleRun run(own);
   const io::Results& results = simulated ? *findings.simulated : findings.screened;
@@ -333,9 +332,7 @@ int run_search(const Invocation& invocation) {
         "--packet");
   // Without a stack or a job of another, the software is that of what is emitted.
   const experiments::jobs::EmitTarget* target = emit.target();
-  const bool open_stack = parsed->count("stack") == 0 && !job &&
-                          std::none_of(search_options.set.begin(), search_options.set.end(),
-                                       [](const std::string& one) { return one.starts_with("strategy.stack="); });
+  const bool open_stack = parsed->count("stack") == 0 && !job && !is_set(search_options, "strategy.stack");
   if (target != nullptr && open_stack) search_options.stack = target->stack;
   if (target != nullptr) search_options.layouts = target->layouts;
   const SearchSpace space = search_space(search_options, catalog);
