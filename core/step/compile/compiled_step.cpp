@@ -99,6 +99,12 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
     symmetry_ = trivial_symmetry(*layout_);
   } else if (configuration.transport.fidelity == network::Fidelity::analytic) {
     symmetry_ = rank_symmetry_of(*layout_, collectives_of(by_kind, dags));
+  } else if (configuration.transport.fidelity == network::Fidelity::fluid) {
+    std::vector<KindCollectives> collectives = collectives_of(by_kind, dags);
+    auto& known = layout_->fluid_symmetries()[collectives];
+    if (!known) known = std::make_shared<FluidSymmetry>(fluid_symmetry_of(*layout_, collectives, dags));
+    fluid_symmetry_ = known;
+    symmetry_ = known->ranks;
   } else if (auto packets = packet_symmetry_of(*layout_, by_kind, dags)) {
     symmetry_ = std::move(packets->ranks);
     representative_link_ = std::move(packets->representative_link);
@@ -205,12 +211,17 @@ void CompiledStep::add_collective_op(const std::vector<GroupId>& equivalent_grou
   const bool is_full = rotation == shape.members;
   const std::shared_ptr<const collective::Dag> full_dag = is_full ? dags.get(shape) : dags.canonical(shape);
   const collective::QuotientDag* quotient_dag = is_full ? nullptr : &dags.quotient_dag(full_dag, rotation);
-  const std::uint32_t pairs = layout_->connectivity_number(*full_dag);
+  const std::uint32_t pairs = collective_op.connectivity = layout_->connectivity_number(*full_dag);
   const std::shared_ptr<const Connections>& full_connections = layout_->connections_of(collective_op.group, pairs);
   collective_op.dag =
       is_full ? full_dag : std::make_shared<const collective::Dag>(with_bytes(*quotient_dag, *full_dag, shape));
   collective_op.connections = merged_connections(full_connections, quotient_dag);
   collective_op.key = collective_key(shape, full_connections->route_signature, transport_key_);
+  if (fluid_symmetry_) {
+    static const std::vector<LinkUse> kNoLinks;
+    const auto uses = fluid_symmetry_->link_uses.find({collective_op.group, pairs});
+    collective_op.link_uses = uses == fluid_symmetry_->link_uses.end() ? &kNoLinks : &uses->second;
+  }
   collective_op.transfers = static_cast<std::int64_t>(full_dag->transfers.size()) * collective_op.groups;
 
   const std::vector<PairLoad> loads = pair_loads_of(*collective_op.dag, configuration_.transport);

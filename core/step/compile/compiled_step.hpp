@@ -25,7 +25,10 @@ struct CollectiveOp {
   collective::Shape shape;
   std::shared_ptr<const collective::Dag> dag;      // contains one of each set of equivalent members
   std::shared_ptr<const Connections> connections;  // routes of that DAG
+  std::uint32_t connectivity = 0;                  // RankLayout::connectivity_number() of the whole DAG
   sharing::Key key;                                // of an isolated instance, which all members enter at once
+  /// How equivalent groups cross links that stand for others; null if every link stands for itself.
+  const std::vector<LinkUse>* link_uses = nullptr;
   // Totals over all equivalent groups:
   std::vector<std::pair<sharing::Key, std::int64_t>> keys;  // (key, number of groups with it)
   std::int64_t groups = 1;
@@ -89,6 +92,10 @@ class CompiledStep {
   const RankSymmetry& symmetry() const { return symmetry_; }
   /// Returns how many equal episodes one of the network stands for; with packets, it is the same number for all.
   std::uint32_t copies() const { return copies_; }
+  /// Returns the routes of an operation in a group that is equivalent to its own, of the whole DAG's pairs.
+  const Connections& connections_of(const CollectiveOp& op, GroupId group) const {
+    return *layout_->connections_of(group, op.connectivity);
+  }
   /// Returns the pools of links over which packets spread; null if paths are pinned.
   const LinkPools* pools() const { return pools_.get(); }
   /// Returns the number of links and pools.
@@ -137,6 +144,7 @@ class CompiledStep {
   RankSymmetry symmetry_;
   std::vector<std::uint32_t> representative_link_;  // by link; empty if every link represents itself
   std::uint32_t copies_ = 1;
+  std::shared_ptr<const FluidSymmetry> fluid_symmetry_;  // null but for representatives of fluids
   std::map<std::pair<const Connections*, const collective::QuotientDag*>, std::shared_ptr<const Connections>>
       merged_connections_;
   sharing::Key transport_key_;

@@ -120,6 +120,15 @@ struct Spreading {
   bool operator==(const Spreading&) const = default;
 };
 
+struct FluidSymmetry;
+/// The collectives that groups of one kind run.
+struct KindCollectives {
+  std::vector<std::shared_ptr<const collective::Dag>> dags;
+  bool rotation =
+      true;  // false: the DAGs do not hold the unequal bytes of some transfers, so members may not be rotated
+  auto operator<=>(const KindCollectives&) const = default;
+};
+
 /// The ranks of a configuration on a fabric. Not thread-safe: connections are built on first use and kept.
 class RankLayout {
  public:
@@ -158,6 +167,10 @@ class RankLayout {
   /// numbering of links.
   const sharing::Key& full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
   const network::Graph& graph() const { return router_->graph(); }
+  /// The symmetries under fluid fidelity of steps on this layout, by the collectives of each of kinds(); a cache.
+  std::map<std::vector<KindCollectives>, std::shared_ptr<const FluidSymmetry>>& fluid_symmetries() {
+    return fluid_symmetries_;
+  }
   /// Returns the spreads of its connections; null if their paths are pinned.
   const std::shared_ptr<network::PathSpreads>& spreads() const { return spreading_.paths; }
 
@@ -200,6 +213,7 @@ class RankLayout {
   std::map<std::vector<std::uint32_t>, std::uint32_t> path_vector_numbers_;  // by the numbers of the paths
   std::map<std::pair<std::shared_ptr<const collective::Dag>, std::uint32_t>, std::uint32_t> rotation_periods_;
   std::map<std::vector<std::vector<std::uint32_t>>, sharing::Key> full_signatures_;
+  std::map<std::vector<KindCollectives>, std::shared_ptr<const FluidSymmetry>> fluid_symmetries_;
 };
 
 void write_transport(sharing::KeyWriter& writer, const network::Transport& transport);

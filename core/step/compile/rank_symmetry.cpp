@@ -5,6 +5,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/step/compile/link_colours.hpp"
+
 namespace manyworlds::core::step {
 namespace {
 
@@ -54,23 +56,8 @@ std::uint32_t rotation_of(const std::vector<RankId>& ranks, const IdVector<RankI
   return smallest;
 }
 
-}  // namespace
-
-RankSymmetry trivial_symmetry(const RankLayout& layout) {
-  RankSymmetry result;
-  for (const RankId rank : layout.rank_ids()) {
-    result.representative_of.push_back(RepresentativeId(rank.value()));
-    result.representative_rank.push_back(rank);
-  }
-  result.count.assign(layout.ranks(), 1);
-  for (const GroupId group : layout.groups().ids()) {
-    result.canonical.push_back(group);
-    result.rotation.push_back(static_cast<std::uint32_t>(layout.groups()[group].ranks.size()));
-  }
-  return result;
-}
-
-RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind) {
+/// Refines the classes of ranks and groups, and of links if these matter, until nothing more is told apart.
+RankSymmetry refined(RankLayout& layout, const std::vector<KindCollectives>& by_kind, LinkColours* links) {
   const IdVector<GroupId, Group>& groups = layout.groups();
   IdVector<GroupId, std::uint32_t> base_rotation, route_signature;
   std::map<std::vector<std::uint32_t>, std::uint32_t> profile_numbers;
@@ -91,9 +78,12 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
     std::map<std::vector<std::uint32_t>, std::uint32_t> group_classes;
     for (const GroupId group : groups.ids()) {
       const std::vector<RankId>& ranks = groups[group].ranks;
-      result.rotation.push_back(rotation_of(ranks, colours, base_rotation[group]));
+      std::uint32_t rotation = rotation_of(ranks, colours, base_rotation[group]);
+      if (links != nullptr) rotation = rotation_of(ranks, colours, links->rotation_of(group, rotation));
+      result.rotation.push_back(rotation);
       std::vector<std::uint32_t> signature{route_signature[group]};
       for (std::uint32_t i = 0; i < result.rotation.back(); ++i) signature.push_back(colours[ranks[i]]);
+      if (links != nullptr) links->append_paths(group, rotation, signature);
       group_class[group] =
           group_classes.try_emplace(std::move(signature), static_cast<std::uint32_t>(group_classes.size()))
               .first->second;
@@ -112,8 +102,11 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
       }
       colour_count = next.size();
     }
-    if (colour_count == known) break;
-    known = colour_count;
+    std::uint32_t found = colour_count;
+    if (links != nullptr)
+      found += static_cast<std::uint32_t>(group_classes.size()) + links->refine(group_class, result.rotation);
+    if (found == known) break;
+    known = found;
   }
   for (const RankId rank : layout.rank_ids()) {
     const RepresentativeId representative(colours[rank]);
@@ -127,6 +120,33 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
     if (group_class[group] == first_of_class.size()) first_of_class.push_back(group);
     result.canonical.push_back(first_of_class[group_class[group]]);
   }
+  return result;
+}
+
+}  // namespace
+
+RankSymmetry trivial_symmetry(const RankLayout& layout) {
+  RankSymmetry result;
+  for (const RankId rank : layout.rank_ids()) {
+    result.representative_of.push_back(RepresentativeId(rank.value()));
+    result.representative_rank.push_back(rank);
+  }
+  result.count.assign(layout.ranks(), 1);
+  for (const GroupId group : layout.groups().ids()) {
+    result.canonical.push_back(group);
+    result.rotation.push_back(static_cast<std::uint32_t>(layout.groups()[group].ranks.size()));
+  }
+  return result;
+}
+
+RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind) {
+  return refined(layout, by_kind, nullptr);
+}
+
+FluidSymmetry fluid_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags) {
+  LinkColours links(layout, by_kind, dags);
+  FluidSymmetry result{refined(layout, by_kind, &links), {}};
+  result.link_uses = links.uses(result.ranks);
   return result;
 }
 

@@ -4,12 +4,19 @@
 // whose groups have equivalent members, have the same events at the same instants. The classes are the coarsest
 // equitable partition of the ranks, found by colour refinement; groups are compared up to rotations that leave their
 // collectives unchanged.
+//
+// Under `fidelity: fluid` collectives share links, so links have classes as well: their rates and latencies, and how
+// many groups of each class cross them, by which of their pairs. Ranks, groups and links of an equitable partition go
+// alike, since speeds of fluids depend on sums of loads alone, and not on any order of packets.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "core/step/compile/dag_cache.hpp"
 #include "core/step/compile/rank_layout.hpp"
 
 namespace manyworlds::core::step {
@@ -25,13 +32,22 @@ struct RankSymmetry {
 /// Returns the trivial symmetry, in which every rank is its own representative.
 RankSymmetry trivial_symmetry(const RankLayout& layout);
 
-/// The collectives that groups of one kind run.
-struct KindCollectives {
-  std::vector<std::shared_ptr<const collective::Dag>> dags;
-  bool rotation =
-      true;  // false: the DAGs do not hold the unequal bytes of some transfers, so members may not be rotated
-};
 /// Returns the classes of equivalent ranks and groups; `by_kind` has the collectives of each of RankLayout::kinds().
 RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind);
+
+/// A link that stands for all of its class, and how groups of one class cross each of these links.
+struct LinkUse {
+  std::uint32_t link = 0;
+  std::vector<std::uint32_t> pairs;  // of the DAG of merged members; one may occur several times
+  std::uint32_t count = 0;           // groups that cross the link by exactly these
+};
+
+struct FluidSymmetry {
+  RankSymmetry ranks;
+  /// By the first group of a class and the number of the connectivity of a DAG (RankLayout::connectivity_number).
+  std::map<std::pair<GroupId, std::uint32_t>, std::vector<LinkUse>> link_uses;
+};
+/// Returns the classes of ranks, groups and links under fluid fidelity, on pinned paths.
+FluidSymmetry fluid_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags);
 
 }  // namespace manyworlds::core::step

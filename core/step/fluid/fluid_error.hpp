@@ -19,11 +19,12 @@ struct FluidError {
   double max = 0;              // the largest difference, without sign
 };
 
-/// As many collectives as the configuration says are drawn by hash, so that the error is a function of the step. Each
-/// is simulated with those that ran at the same time and shared a link with it, as many as together do not exceed the
+/// As many collectives as the configuration says are drawn by hash, so that the error is a function of the step; one
+/// that stands for several is as likely as all of them. Each is simulated, on the links of one of the groups that it
+/// stands for, with those that ran at the same time and shared a link with it, as many as together do not exceed the
 /// configured link-hops; one that does by itself is not drawn. All members enter at once. `packets` is a cache of the
 /// step's transport at packet fidelity.
 FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<ContendedCollective>& contended,
-                               network::ComponentCache& packets);
+                               DagCache& dags, network::ComponentCache& packets);
 
 }  // namespace manyworlds::core::step

@@ -23,19 +23,19 @@ void MaxMinSpeeds::add(std::uint32_t number, const Loads& loads) {
   if (number >= members_.size()) members_.resize(number + 1);
   MANYWORLDS_CHECK(members_[number].loads == nullptr, "collective {} is added twice", number);
   members_[number] = {&loads};
-  for (const auto& [id, share] : loads) {
+  for (const auto& [id, share, count] : loads) {
     Link& link = links_[id];
-    link.load += share;
+    link.load += share * count;
     link.users.push_back(number);
     if (is_short(link)) touched_.push_back(id);
   }
 }
 
 void MaxMinSpeeds::remove(std::uint32_t number) {
-  for (const auto& [id, share] : *members_[number].loads) {
+  for (const auto& [id, share, count] : *members_[number].loads) {
     Link& link = links_[id];
     if (is_short(link)) touched_.push_back(id);
-    link.load -= share;
+    link.load -= share * count;
     const auto user = std::find(link.users.begin(), link.users.end(), number);
     *user = link.users.back();
     link.users.pop_back();
@@ -91,6 +91,9 @@ void MaxMinSpeeds::fill() {
       else
         full.push_back(id);
     }
+    if (!preference_.empty())
+      std::stable_sort(full.begin(), full.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return preference_[a] < preference_[b]; });
     // All at once, so that rounding does not depend on the numbers of links.
     for (const std::uint32_t id : full)
       for (const std::uint32_t number : links_[id].users) fix(number, level, id);
@@ -106,8 +109,8 @@ void MaxMinSpeeds::fix(std::uint32_t number, FluidShare speed, std::uint32_t bot
   for (const Load& load : *member.loads) {
     Link& link = links_[load.link];
     if (!is_short(link)) continue;
-    link.open_load -= load.share;
-    link.fixed += static_cast<FluidShare>(Int128{load.share} * speed / kFullSpeed);
+    link.open_load -= load.share * load.count;
+    link.fixed += static_cast<FluidShare>(Int128{load.share} * speed / kFullSpeed) * load.count;
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace manyworlds::core::step {
@@ -16,16 +17,21 @@ inline constexpr FluidShare kFullSpeed = FluidShare{1} << 32;
 
 class MaxMinSpeeds {
  public:
-  /// What a collective at full speed takes of a link's time. It may be more than all of it.
+  /// What each of `count` collectives that go alike takes of a link's time at full speed. It may be more than all of
+  /// it.
   struct Load {
     std::uint32_t link = 0;
     FluidShare share = 0;
+    std::uint32_t count = 1;
   };
-  using Loads = std::vector<Load>;  // every link at most once
+  using Loads = std::vector<Load>;
 
-  explicit MaxMinSpeeds(std::size_t links) : links_(links) {}
+  /// Of links that are full at one speed, the one that comes first in `preference` (by link) is the bottleneck; without
+  /// it, and of equals, the one with the lowest number.
+  explicit MaxMinSpeeds(std::size_t links, std::vector<std::uint8_t> preference = {})
+      : links_(links), preference_(std::move(preference)) {}
 
-  /// Adds a collective with a number that no present one has. `loads` must outlive it here.
+  /// Adds a collective, or several that go alike, with a number that no present one has. `loads` must outlive it here.
   void add(std::uint32_t number, const Loads& loads);
   void remove(std::uint32_t number);
   /// Updates the speeds after any number of additions and removals, and returns the collectives whose speed changed
@@ -56,6 +62,7 @@ class MaxMinSpeeds {
 
   std::vector<Member> members_;
   std::vector<Link> links_;
+  std::vector<std::uint8_t> preference_;
   std::vector<std::uint32_t> touched_;                    // links that were short before or after a change
   std::vector<std::uint32_t> affected_links_, affected_;  // of update()
 };

@@ -56,4 +56,13 @@ void CriticalPaths::enter(const network::Transport& transport, std::uint32_t ent
   if (pending_exits_ == 0) costs_ = {}, waits_ = {}, ready_at_ = {}, ready_nodes_ = {};  // no longer needed
 }
 
+CriticalPaths::Paths paths_of(const std::vector<network::Route>& routes, const network::Graph& graph) {
+  CriticalPaths::Paths paths;
+  for (const network::Route& route : routes) {
+    auto& path = paths.emplace_back();
+    for (const std::uint32_t link : route) path.push_back(network::spec_of(graph, link));
+  }
+  return paths;
+}
+
 }  // namespace manyworlds::core::step

@@ -56,4 +56,7 @@ class CriticalPaths {
   std::int64_t link_hops_ = 0;
 };
 
+/// Returns the links of each of the routes.
+CriticalPaths::Paths paths_of(const std::vector<network::Route>& routes, const network::Graph& graph);
+
 }  // namespace manyworlds::core::step

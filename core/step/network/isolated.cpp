@@ -6,15 +6,9 @@
 
 namespace manyworlds::core::step {
 
-namespace {
-
-IsolatedResult analytic_isolated(const collective::Dag& dag, const Connections& connections,
-                                 const network::Graph& graph, const network::Transport& transport) {
-  auto paths = std::make_shared<CriticalPaths::Paths>();
-  for (const network::Route& route : connections.routes) {
-    auto& path = paths->emplace_back();
-    for (const std::uint32_t link : route) path.push_back(network::spec_of(graph, link));
-  }
+IsolatedResult uncontended(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
+                           const network::Transport& transport) {
+  auto paths = std::make_shared<CriticalPaths::Paths>(paths_of(connections.routes, graph));
   CriticalPaths critical_paths(std::shared_ptr<const collective::Dag>(std::shared_ptr<void>(), &dag), std::move(paths));
   std::vector<network::Exit> exits;
   for (std::uint32_t member = 0; member < dag.members; ++member) critical_paths.enter(transport, member, 0, 0, exits);
@@ -27,12 +21,10 @@ IsolatedResult analytic_isolated(const collective::Dag& dag, const Connections& 
   return result;
 }
 
-}  // namespace
-
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::ComponentCache& cache) {
   if (cache.transport().fidelity != network::Fidelity::packet)
-    return analytic_isolated(dag, connections, graph, cache.transport());
+    return uncontended(dag, connections, graph, cache.transport());
   network::Traffic traffic(network::make_flows(cache));
   LocalLinks links(graph, cache.fabric() != nullptr);
   const std::vector<network::Route> routes = links.add(traffic, connections.routes);

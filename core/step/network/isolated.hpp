@@ -25,6 +25,10 @@ struct IsolatedResult {
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::ComponentCache& cache);
 
+/// Returns the critical paths of an isolated collective, as under analytic fidelity.
+IsolatedResult uncontended(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
+                           const network::Transport& transport);
+
 std::string encode(const IsolatedResult& result);
 /// Throws core::InternalError on bytes that encode() did not write.
 IsolatedResult decode_isolated(std::string_view bytes);

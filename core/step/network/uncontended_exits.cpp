@@ -10,14 +10,27 @@ UncontendedExits::UncontendedExits(const CompiledStep& compiled, const IsolatedR
       results_(results),
       isolated_(compiled.collective_ops().size()),
       paths_(compiled.collective_ops().size()),
-      states_(compiled.instances()) {}
+      slots_(compiled.instances(), kNoSlot) {}
+
+UncontendedExits::State& UncontendedExits::state_of(InstanceId instance) {
+  std::uint32_t& slot = slots_[instance];
+  if (slot == kNoSlot) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(states_.size()));
+      states_.emplace_back();
+    }
+    slot = free_.back();
+    free_.pop_back();
+  }
+  return states_[slot];
+}
 
 /// A single first member is only noted, because a transfer begins when both of its ends have entered; the exceptions
 /// are DAGs with switches, which count as ends, and members that represent several ranks.
 void UncontendedExits::enter(Time at, std::span<const Member> members) {
   const InstanceId instance = members[0].instance;
   const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
-  State& state = states_[instance];
+  State& state = state_of(instance);
   if (!state.critical_paths && !state.has_lone_member && members.size() == 1 && collective_op.dag->members > 1 &&
       collective_op.dag->switches.empty() && collective_op.ranks_per_member() == 1) {
     state.has_lone_member = true;
@@ -36,7 +49,7 @@ void UncontendedExits::enter(Time at, std::span<const Member> members) {
 }
 
 void UncontendedExits::enter_member(Time at, const Member& member) {
-  State& state = states_[member.instance];
+  State& state = state_of(member.instance);
   const CollectiveOpId id = compiled_.collective_op_id(member.instance);
   const CollectiveOp& collective_op = compiled_.collective_ops()[id];
   if (!state.critical_paths) {
@@ -73,26 +86,32 @@ std::vector<InstanceId> UncontendedExits::take_scheduled() {
 }
 
 Time UncontendedExits::next(InstanceId instance) const {
-  const State& state = states_[instance];
+  if (slots_[instance] == kNoSlot) return kNever;
+  const State& state = states_[slots_[instance]];
   if (!state.isolated) return state.exits.empty() ? kNever : state.exits.front().first;
   const auto& exits = isolated_[compiled_.collective_op_id(instance)].exits;
   return state.exits_taken < exits.size() ? state.origin + exits[state.exits_taken].first : kNever;
 }
 
 void UncontendedExits::take(InstanceId instance, Time at, std::vector<Member>& exits) {
-  State& state = states_[instance];
+  const std::uint32_t slot = slots_[instance];
+  State& state = states_[slot];
   if (state.isolated) {
     const auto& leaving = isolated_[compiled_.collective_op_id(instance)].exits;
     for (; state.exits_taken < leaving.size() && state.origin + leaving[state.exits_taken].first == at;
          ++state.exits_taken)
       exits.push_back({instance, leaving[state.exits_taken].second});
-    return;
+  } else {
+    while (!state.exits.empty() && state.exits.front().first == at) {
+      std::pop_heap(state.exits.begin(), state.exits.end(), std::greater<>());
+      exits.push_back({instance, state.exits.back().second});
+      state.exits.pop_back();
+    }
   }
-  while (!state.exits.empty() && state.exits.front().first == at) {
-    std::pop_heap(state.exits.begin(), state.exits.end(), std::greater<>());
-    exits.push_back({instance, state.exits.back().second});
-    state.exits.pop_back();
-  }
+  if (!state.closed || next(instance) != kNever) return;
+  state = {};
+  free_.push_back(slot);
+  slots_[instance] = kNoSlot;
 }
 
 std::vector<CollectiveOpId> UncontendedExits::missing() const {
@@ -107,13 +126,10 @@ UsageCounts UncontendedExits::isolated_usage() const {
 
 const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(CollectiveOpId collective_op) {
   std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
-  if (slot) return slot;
-  auto new_paths = std::make_shared<CriticalPaths::Paths>();
-  for (const network::Route& route : compiled_.collective_ops()[collective_op].connections->routes) {
-    auto& path = new_paths->emplace_back();
-    for (const std::uint32_t link : route) path.push_back(network::spec_of(compiled_.layout().graph(), link));
-  }
-  return slot = std::move(new_paths);
+  if (!slot)
+    slot = std::make_shared<CriticalPaths::Paths>(
+        step::paths_of(compiled_.collective_ops()[collective_op].connections->routes, compiled_.layout().graph()));
+  return slot;
 }
 
 }  // namespace manyworlds::core::step

@@ -36,8 +36,12 @@ class UncontendedExits {
   Time next(InstanceId instance) const;
   /// Appends the exits of an instance at `at`, which must be next() of it.
   void take(InstanceId instance, Time at, std::vector<Member>& exits);
-  /// Whether the exits of all its members are known.
-  bool is_closed(InstanceId instance) const { return states_[instance].closed; }
+  /// Whether the exits of all its members are known; it must be under way.
+  bool is_closed(InstanceId instance) const { return states_[slots_[instance]].closed; }
+  /// Returns a number for an instance that is under way, from its first entry until its last exit is taken; others get
+  /// it afterwards. There are as many as instances were under way at once. kNoSlot before and after.
+  std::uint32_t slot_of(InstanceId instance) const { return slots_[instance]; }
+  static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
   std::vector<CollectiveOpId> missing() const;
   UsageCounts isolated_usage() const;
@@ -61,13 +65,16 @@ class UncontendedExits {
     std::unique_ptr<CriticalPaths> critical_paths;  // null unless some exits are still unknown
     std::vector<std::pair<Time, std::uint32_t>> exits;  // known exits of any other: a heap, earliest first
   };
+  State& state_of(InstanceId instance);
   void enter_member(Time at, const Member& member);
 
   const CompiledStep& compiled_;
   const IsolatedResults& results_;
   IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
   IdVector<CollectiveOpId, std::shared_ptr<const CriticalPaths::Paths>> paths_;
-  IdVector<InstanceId, State> states_;
+  IdVector<InstanceId, std::uint32_t> slots_;
+  std::vector<State> states_;           // by slot
+  std::vector<std::uint32_t> free_;     // slots
   std::vector<InstanceId> unresolved_;  // isolated instances whose result has not been looked up
   std::vector<InstanceId> scheduled_;   // instances with new exits
   std::vector<network::Exit> known_;    // scratch of enter_member()

@@ -122,7 +122,7 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
     auto* const done = std::get_if<StepResult>(&outcome);
     const Configuration& configuration = compiled.configuration();
     if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid)
-      done->fluid = measure_fluid_error(compiled, step.contended(), caches.cache);
+      done->fluid = measure_fluid_error(compiled, step.contended(), dags_, caches.cache);
     link_hops_ += caches.cache.link_hops() - hops_counted;
     if (done != nullptr) {
       const bool packets = configuration.transport.fidelity == network::Fidelity::packet;

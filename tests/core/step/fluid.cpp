@@ -17,6 +17,11 @@ std::string answer_of(step::StepResult result) {
   return step::encode(result);
 }
 
+step::Configuration fluid_of(step::Configuration configuration) {
+  configuration.transport.fidelity = network::Fidelity::fluid;
+  return configuration;
+}
+
 step::Configuration draw_undisturbed(std::uint64_t seed) {
   return undisturbed(draw_configuration(seed));
 }
@@ -65,15 +70,22 @@ TEST_CASE("steps of fluids are nearer to packets than analytic ones are, and the
 }
 
 TEST_CASE("a step of fluids has one answer, with and without sharing, of all ranks and of those that stand for them") {
-  std::size_t merged = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  std::size_t merged = 0, contended = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_configuration(seed);
-    const std::string all = answer_of(run_at(configuration, network::Fidelity::fluid));
-    REQUIRE(answer_of(run_at(configuration, network::Fidelity::fluid, step::Ranks::all, false)) == all);
+    step::StepResult all = run_at(configuration, network::Fidelity::fluid);
+    if (seed % 3 == 0)
+      REQUIRE(answer_of(run_at(configuration, network::Fidelity::fluid, step::Ranks::all, false)) == answer_of(all));
     step::StepResult some = run_at(configuration, network::Fidelity::fluid, step::Ranks::representatives);
-    merged += answer_of(some) == all;
-    REQUIRE(some.step_ps == run_at(configuration, network::Fidelity::fluid).step_ps);
+    REQUIRE(some.fluid.contended == all.fluid.contended);
+    contended += all.fluid.contended > 0;
+    // Which collectives are drawn depends on their numbers.
+    some.fluid = all.fluid = {};
+    REQUIRE(answer_of(some) == answer_of(all));
+    step::SimulationContext context;
+    merged += !context.compile(fluid_of(configuration), step::Ranks::representatives).has_all_ranks();
   }
-  CHECK(merged > 20);
+  CHECK(merged > 60);
+  CHECK(contended > 40);
 }

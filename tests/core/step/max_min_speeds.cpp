@@ -26,8 +26,8 @@ std::map<std::uint32_t, double> water_filling(const std::map<std::uint32_t, MaxM
   for (double level = 0; speeds.size() < present.size();) {
     std::map<std::uint32_t, double> used, growing;
     for (const auto& [number, loads] : present)
-      for (const auto& [link, share] : loads) {
-        const double wanted = static_cast<double>(share) / static_cast<double>(kFullSpeed);
+      for (const auto& [link, share, count] : loads) {
+        const double wanted = count * static_cast<double>(share) / static_cast<double>(kFullSpeed);
         const auto fixed = speeds.find(number);
         if (fixed == speeds.end())
           growing[link] += wanted;
@@ -40,7 +40,7 @@ std::map<std::uint32_t, double> water_filling(const std::map<std::uint32_t, MaxM
     for (const auto& [number, loads] : present) {
       if (speeds.count(number) > 0) continue;
       bool stays = level == 1;
-      for (const auto& [link, share] : loads)
+      for (const auto& [link, share, count] : loads)
         stays |= growing[link] > 0 && (1 - used[link]) / growing[link] <= level * (1 + 1e-12);
       if (stays) next[number] = level;
     }
@@ -97,5 +97,36 @@ TEST_CASE("fluid speeds are those of water filling, whatever was added and remov
         REQUIRE(speed_of(speeds, one) == Approx(expected).epsilon(1e-6));
       }
     }
+  }
+}
+
+TEST_CASE("collectives that go alike are one, to the last bit") {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const auto drawn = [&](std::uint32_t below) { return static_cast<std::uint32_t>(random() % below); };
+    // Copies have links of their own, which are alike, and a common one.
+    const std::uint32_t copies = 2 + drawn(5), own = 1 + drawn(3), kinds = 1 + drawn(5);
+    MaxMinSpeeds all(1 + copies * own), merged(1 + own);
+    std::vector<MaxMinSpeeds::Loads> of_all(std::size_t{kinds} * copies), of_merged(kinds);
+    for (std::uint32_t kind = 0; kind < kinds; ++kind) {
+      const FluidShare common = part(drawn(1'000) / 1'500.0);
+      of_merged[kind].push_back({0, common, copies});
+      for (std::uint32_t copy = 0; copy < copies; ++copy) of_all[kind * copies + copy].push_back({0, common});
+      for (std::uint32_t link = 0; link < own; ++link) {
+        if (drawn(2) == 0) continue;
+        const FluidShare share = part(drawn(1'000) / 700.0);
+        of_merged[kind].push_back({1 + link, share});
+        for (std::uint32_t copy = 0; copy < copies; ++copy)
+          of_all[kind * copies + copy].push_back({1 + copy * own + link, share});
+      }
+      merged.add(kind, of_merged[kind]);
+      for (std::uint32_t copy = 0; copy < copies; ++copy) all.add(kind * copies + copy, of_all[kind * copies + copy]);
+    }
+    merged.update();
+    all.update();
+    for (std::uint32_t kind = 0; kind < kinds; ++kind)
+      for (std::uint32_t copy = 0; copy < copies; ++copy)
+        REQUIRE(all.speed(kind * copies + copy) == merged.speed(kind));
   }
 }

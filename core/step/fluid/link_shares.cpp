@@ -1,0 +1,137 @@
+#include "core/step/fluid/link_shares.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/step/network/critical_paths.hpp"
+#include "core/step/network/isolated.hpp"
+
+namespace manyworlds::core::step {
+namespace {
+
+// With what the efficiency of a transport is measured, at most: transfers that share a link, and links that share them.
+constexpr std::int64_t kMaxSharing = 16, kMaxWays = 8;
+
+Time duration_of(const collective::Dag& dag, const Connections& connections, const CompiledStep& compiled) {
+  return std::max<Time>(1, uncontended(dag, connections, compiled.layout().graph(), compiled.transport()).drained);
+}
+
+}  // namespace
+
+LinkShares::LinkShares(const CompiledStep& compiled, network::ComponentCache& packets)
+    : compiled_(compiled),
+      efficiency_(packets),
+      loads_(compiled.collective_ops().size()),
+      transfers_(compiled.collective_ops().size()) {}
+
+const MaxMinSpeeds::Loads& LinkShares::of(CollectiveOpId id) {
+  std::unique_ptr<MaxMinSpeeds::Loads>& slot = loads_[id];
+  if (slot) return *slot;
+  const CollectiveOp& op = compiled_.collective_ops()[id];
+  if (op.link_uses == nullptr) {
+    slot = std::make_unique<MaxMinSpeeds::Loads>(on(id, *op.dag, *op.connections));
+    return *slot;
+  }
+  slot = std::make_unique<MaxMinSpeeds::Loads>();
+  const std::vector<PairLoad> pairs = pair_loads_of(*op.dag, compiled_.transport());
+  const Time duration = duration_of(*op.dag, *op.connections, compiled_);
+  for (const LinkUse& use : *op.link_uses) {
+    std::int64_t bytes = 0;
+    for (const std::uint32_t pair : use.pairs) bytes += pairs[pair].bytes;
+    slot->push_back(load_of(use.link, bytes, duration, use.count));
+  }
+  return *slot;
+}
+
+MaxMinSpeeds::Loads LinkShares::on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections) {
+  const std::vector<PairLoad> pairs = pair_loads_of(dag, compiled_.transport());
+  const Time duration = duration_of(dag, connections, compiled_);
+  if (compiled_.pools() != nullptr) return on_pools(id, pairs, connections, duration);
+  std::map<std::uint32_t, std::int64_t> bytes;
+  for (std::size_t pair = 0; pair < pairs.size(); ++pair)
+    for (const std::uint32_t link : connections.routes[pair]) bytes[link] += pairs[pair].bytes;
+  MaxMinSpeeds::Loads loads;
+  for (const auto& [link, total] : bytes) loads.push_back(load_of(link, total, duration, 1));
+  return loads;
+}
+
+MaxMinSpeeds::Loads LinkShares::on_pools(CollectiveOpId id, const std::vector<PairLoad>& pairs,
+                                         const Connections& connections, Time duration) {
+  const LinkPools& pools = *compiled_.pools();
+  std::map<std::uint32_t, Int128> shares;  // of each pool: bytes, times kAllPackets
+  for (std::size_t pair = 0; pair < pairs.size(); ++pair)
+    for (const LinkPools::Use& use : pools.uses_of(connections.spreads[pair]))
+      shares[use.pool] += Int128{pairs[pair].bytes} * use.share;
+  MaxMinSpeeds::Loads loads;
+  for (const auto& [pool, share] : shares) {
+    const Time busy = serialization_ps(static_cast<std::int64_t>(share / network::kAllPackets), pools.rate(pool));
+    Int128 load = Int128{busy} * kFullSpeed / duration;
+    if (ways_of(pool) > 1) load = load * 1'000'000 / used_ppm(id, pool, 1);
+    loads.push_back({pool, static_cast<FluidShare>(load)});
+  }
+  return loads;
+}
+
+MaxMinSpeeds::Load LinkShares::load_of(std::uint32_t link, std::int64_t bytes, Time duration,
+                                       std::uint32_t count) const {
+  const Time busy = serialization_ps(bytes, compiled_.layout().graph().links[link].bits_per_second);
+  return {link, static_cast<FluidShare>(Int128{busy} * kFullSpeed / duration), count};
+}
+
+FluidShare LinkShares::used_speed(CollectiveOpId id, FluidShare fair, std::uint32_t bottleneck) {
+  if (fair == kFullSpeed) return fair;
+  const std::int64_t sharing = std::clamp<std::int64_t>((kFullSpeed + fair / 2) / fair, 2, kMaxSharing);
+  // What transfers that just fill a pool lose there is part of the load.
+  const std::int64_t in_load = ways_of(bottleneck) > 1 ? used_ppm(id, bottleneck, 1) : 1'000'000;
+  const std::int64_t ppm = std::min<std::int64_t>(1'000'000, used_ppm(id, bottleneck, sharing) * 1'000'000 / in_load);
+  return std::max<FluidShare>(1, static_cast<FluidShare>(Int128{fair} * ppm / 1'000'000));
+}
+
+/// Returns the part of its share of a link, or of a pool of links, that the transport of an operation uses if `sharing`
+/// transfers share each link; in millionths.
+std::int64_t LinkShares::used_ppm(CollectiveOpId id, std::uint32_t pool, std::int64_t sharing) {
+  const LinkPools* pools = compiled_.pools();
+  const network::LinkSpec link =
+      network::spec_of(compiled_.layout().graph(), pools == nullptr ? pool : pools->link_of(pool));
+  const collective::Dag& dag = *compiled_.collective_ops()[id].dag;
+  const bool is_single = dag.transfers.size() <= dag.pairs.size();
+  if (link.scale_up || link.leaves_gpu || (!is_single && ways_of(pool) == 1)) return 1'000'000;
+  TransportEfficiency::Shared shared = transfer_of(id);
+  if (shared.path.size() < 2) return 1'000'000;
+  shared.hop = link.enters_gpu || shared.path.size() == 2 ? shared.path.size() - 1 : 1;
+  shared.ways = std::min(ways_of(pool), kMaxWays);
+  return efficiency_.ppm(shared, sharing * shared.ways);
+}
+
+std::int64_t LinkShares::ways_of(std::uint32_t pool) const {
+  return compiled_.pools() == nullptr ? 1 : static_cast<std::int64_t>(compiled_.pools()->ways(pool));
+}
+
+/// Returns the first transfer of the connection of an operation that has most hops on the network.
+const TransportEfficiency::Shared& LinkShares::transfer_of(CollectiveOpId id) {
+  std::unique_ptr<TransportEfficiency::Shared>& slot = transfers_[id];
+  if (slot) return *slot;
+  slot = std::make_unique<TransportEfficiency::Shared>();
+  const CollectiveOp& op = compiled_.collective_ops()[id];
+  const CriticalPaths::Paths paths = paths_of(op.connections->routes, compiled_.layout().graph());
+  for (const collective::Transfer& transfer : op.dag->transfers) {
+    const std::vector<network::LinkSpec>& path = paths[transfer.pair];
+    if (path.empty() || path.front().scale_up || path.size() <= slot->path.size()) continue;
+    slot->path = path;
+    slot->bytes = transfer.bytes;
+  }
+  return *slot;
+}
+
+std::vector<std::uint8_t> LinkShares::preference() const {
+  std::vector<std::uint8_t> result;
+  if (compiled_.pools() != nullptr) return result;
+  const network::Graph& graph = compiled_.layout().graph();
+  for (std::uint32_t link = 0; link < graph.links.size(); ++link) {
+    const network::LinkSpec spec = network::spec_of(graph, link);
+    result.push_back(spec.scale_up || spec.leaves_gpu ? 2 : spec.enters_gpu ? 1 : 0);
+  }
+  return result;
+}
+
+}  // namespace manyworlds::core::step

@@ -1,0 +1,76 @@
+// What the collectives of a step take of their links as fluids: the load of each at full speed, and the speed that its
+// transport makes of the share that it is left.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/step/compile/compiled_step.hpp"
+#include "core/step/fluid/max_min_speeds.hpp"
+#include "core/step/fluid/transport_efficiency.hpp"
+
+namespace manyworlds::core::step {
+
+class LinkShares {
+ public:
+  /// `packets` is a cache of the step's transport at packet fidelity, with which its efficiency is measured. Both must
+  /// outlive this.
+  LinkShares(const CompiledStep& compiled, network::ComponentCache& packets);
+
+  /// Returns what an operation, with all that it stands for, takes of each link, as shares of its uncontended duration.
+  /// References stay valid.
+  const MaxMinSpeeds::Loads& of(CollectiveOpId id);
+  /// Returns what `dag`, the whole DAG of an operation, takes of the links of one of its groups.
+  MaxMinSpeeds::Loads on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections);
+
+  /// Returns the speed that the transport makes of the share of its links that an operation has, of which `bottleneck`
+  /// is short. That is less than its share only of single transfers that meet at a switch: NICs serve the transfers of
+  /// their GPU in turn, inside a node there is no congestion control, and connections of many transfers find each other
+  /// at work at any time.
+  FluidShare used_speed(CollectiveOpId id, FluidShare fair, std::uint32_t bottleneck);
+
+  /// Returns in which order MaxMinSpeeds prefers links as bottlenecks, so that equivalent links are equals: links of
+  /// switches, links into GPUs, others.
+  std::vector<std::uint8_t> preference() const;
+
+ private:
+  std::int64_t used_ppm(CollectiveOpId id, std::uint32_t pool, std::int64_t sharing);
+  std::int64_t ways_of(std::uint32_t pool) const;
+  const TransportEfficiency::Shared& transfer_of(CollectiveOpId id);
+  MaxMinSpeeds::Loads on_pools(CollectiveOpId id, const std::vector<PairLoad>& pairs, const Connections& connections,
+                               Time duration);
+  MaxMinSpeeds::Load load_of(std::uint32_t link, std::int64_t bytes, Time duration, std::uint32_t count) const;
+
+  const CompiledStep& compiled_;
+  TransportEfficiency efficiency_;
+  IdVector<CollectiveOpId, std::unique_ptr<MaxMinSpeeds::Loads>> loads_;
+  IdVector<CollectiveOpId, std::unique_ptr<TransportEfficiency::Shared>> transfers_;
+};
+
+/// A clock that runs at most as fast as the step's.
+class FluidClock {
+ public:
+  /// Returns the instant of the step at which this clock shows `at`.
+  Time when(Time at) const {
+    if (speed_ == kFullSpeed) return at + behind_;
+    const Time left = at - (since_ - behind_);
+    return since_ + static_cast<Time>((Int128{left} * kFullSpeed + speed_ - 1) / speed_);
+  }
+  /// Sets its speed from `now` on.
+  void set_speed(Time now, FluidShare speed) {
+    const Time passed = now - since_;
+    behind_ += passed - static_cast<Time>(Int128{passed} * speed_ / kFullSpeed);
+    since_ = now;
+    speed_ = speed;
+    was_slowed_ |= speed < kFullSpeed;
+  }
+  bool was_slowed() const { return was_slowed_; }
+
+ private:
+  Time since_ = 0, behind_ = 0;  // how far it was behind the step at `since_`
+  FluidShare speed_ = kFullSpeed;
+  bool was_slowed_ = false;
+};
+
+}  // namespace manyworlds::core::step
