@@ -101,7 +101,11 @@ void Timeline::complete(RepresentativeId rank, std::uint32_t op, Time began) {
 void Timeline::run_kernel(std::uint32_t group, std::uint32_t op, Time until) {
   until = clock_.nearest(until);
   groups_[group].state.ends[stream_of(programs_[groups_[group].program].ops[op])] = until;
-  running_kernels_.push_back({until, group, op});
+  push_kernel({until, group, op});
+}
+
+void Timeline::push_kernel(const RunningKernel& kernel) {
+  running_kernels_.push_back(kernel);
   std::push_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
 }
 
@@ -234,12 +238,14 @@ void Timeline::split(std::uint32_t index, Time at) {
     groups_.push_back({groups_[index].program, {}, groups_[index].state, {}, false, kNoRecord});
     touch(group_ids.back());
   }
-  for (std::size_t i = 0, kernels = running_kernels_.size(); i < kernels; ++i)
-    if (running_kernels_[i].group == index)
-      for (std::size_t subgroup = 1; subgroup < subgroups.size(); ++subgroup) {
-        running_kernels_.push_back({running_kernels_[i].at, group_ids[subgroup], running_kernels_[i].op});
-      }
-  std::make_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
+  const State& state = groups_[index].state;
+  for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
+    if (state.issued[stream] == state.done[stream]) continue;
+    const std::uint32_t op = program_streams_[groups_[index].program].ops[stream][state.done[stream]];
+    if (programs_[groups_[index].program].ops[op].collective() != nullptr) continue;
+    for (std::size_t subgroup = 1; subgroup < subgroups.size(); ++subgroup)
+      push_kernel({state.ends[stream], group_ids[subgroup], op});
+  }
   for (std::size_t i = 0; i < subgroups.size(); ++i) {
     for (const RepresentativeId rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
     groups_[group_ids[i]].ranks = std::move(subgroups[i].ranks);

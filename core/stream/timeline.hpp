@@ -102,7 +102,7 @@ class Timeline {
   struct RunningKernel {
     Time at;
     std::uint32_t group, op;
-    bool operator>(const RunningKernel& other) const { return at != other.at ? at > other.at : group > other.group; }
+    auto operator<=>(const RunningKernel&) const = default;
   };
   /// The operation that ended last, for which a resuming stream is taken to have waited.
   struct Cause {
@@ -159,6 +159,7 @@ class Timeline {
   void add_wait(LockstepGroup& group, StepPart why, Time from, Time until);
   /// Runs a kernel until the tick nearest to `until`.
   void run_kernel(std::uint32_t group, std::uint32_t op, Time until);
+  void push_kernel(const RunningKernel& kernel);
   /// Whether the kernel still runs and still ends at `running.at`.
   bool is_current(const RunningKernel& running) const;
   /// The slowdown of kernels as a fraction: their duration over the duration without collectives.
