@@ -422,6 +422,17 @@ std::string unused_oversubscription_note(const Settings& settings) {
   return "all nodes hang on one switch: topology.oversubscription changes nothing";
 }
 
+std::string unused_channels_note(const Settings& settings) {
+  const std::int64_t channels = integer(settings, "collectives.channels");
+  if (settings.text("collectives.protocol") != "calibrated" || channels <= 0 ||
+      channels >= integer(settings, "cluster.gpus_per_node", 1))
+    return "";
+  return fmt::format(
+      "collectives.channels={} is not heeded: protocol calibrated has a channel for each NIC of a communicator's node; "
+      "collectives.protocol=none has as many as are set",
+      channels);
+}
+
 std::string tensor_over_nodes_note(const Settings& settings) {
   const std::int64_t nodes = tensor_nodes(settings);
   if (nodes == 1) return "";

@@ -53,6 +53,9 @@ void change_setting(Settings& settings, const std::string& key, core::OptionValu
 /// Returns a note if leaf switches are oversubscribed but there is only one of them; otherwise empty.
 std::string unused_oversubscription_note(const Settings& settings);
 
+/// Returns a note if channels are set that a calibrated library does not heed; otherwise empty.
+std::string unused_channels_note(const Settings& settings);
+
 /// Returns a note if a tensor-parallel group takes several nodes; otherwise empty.
 std::string tensor_over_nodes_note(const Settings& settings);
 

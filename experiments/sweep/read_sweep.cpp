@@ -346,6 +346,7 @@ void Reader::visit(const std::vector<std::size_t>& chosen, const Columns& column
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
     assumed_.note(unused_oversubscription_note(settings));
+    assumed_.note(unused_channels_note(settings));
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));
     sweep_.experiments.push_back(

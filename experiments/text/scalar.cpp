@@ -173,6 +173,21 @@ std::string expected_text(const OptionInfo& info) {
 
 namespace {
 
+/// Returns a name of the option that `text` is another spelling of, as frameworks have it ("RMSNorm", "rope"), or the
+/// text itself.
+std::string usual_name(const std::string& text, const OptionInfo& info) {
+  const auto plain = [](std::string_view name) {
+    std::string letters;
+    for (const char c : name)
+      if (c != '_' && c != '-') letters += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    return letters == "rope" ? std::string("rotary") : letters;
+  };
+  if (std::find(info.choices.begin(), info.choices.end(), text) != info.choices.end()) return text;
+  for (const std::string& name : info.choices)
+    if (plain(name) == plain(text)) return name;
+  return text;
+}
+
 /// Returns whether `text` is valid as one item of a list of names or numbers.
 bool is_valid_item(const std::string& text, const OptionInfo& info) {
   if (!info.choices.empty()) return std::find(info.choices.begin(), info.choices.end(), text) != info.choices.end();
@@ -229,7 +244,7 @@ OptionValue read_value(const Node& node, const OptionInfo& info, const std::stri
   if (list) {
     value = joined_items(node, info, key);
   } else if (info.kind == Kind::text) {
-    value = node.text;
+    value = info.is_list ? node.text : usual_name(node.text, info);
   } else if (node.quoted) {
     refuse(node, info, key);
   } else if (info.kind == Kind::boolean) {

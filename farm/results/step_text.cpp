@@ -30,8 +30,8 @@ std::string interval_text(const ResultRow& row) {
 
 std::string guesses_text(const ResultRow& row) {
   if (row.text("step_time_guesses").empty()) return "";
-  return fmt::format("guessed           {}: {}\n", io::format_guesses(row.table, {row.row}),
-                     row.text("step_time_guesses"));
+  const std::string widens = io::format_guesses(row.table, {row.row});
+  return fmt::format("guessed           {}{}{}\n", widens, widens.empty() ? "" : ": ", row.text("step_time_guesses"));
 }
 
 std::string breakdown_text(const ResultRow& row) {

@@ -98,9 +98,10 @@ std::string guesses_in(const Results& results, const Ranking& ranking) {
   for (const Ranking::Row& row : ranking.rows)
     if (std::string text = figures->text_at(row.row); !text.empty()) rows[std::move(text)].push_back(row.row);
   std::string text;
-  for (const auto& [named, with_them] : rows)
-    text +=
-        fmt::format("guessed, and in these intervals {}: {}\n", format_guesses(results.experiments, with_them), named);
+  for (const auto& [named, with_them] : rows) {
+    const std::string widens = format_guesses(results.experiments, with_them);
+    text += fmt::format("guessed, {}{}\n", widens.empty() ? "" : "and in these intervals " + widens + ": ", named);
+  }
   return text;
 }
 

@@ -336,9 +336,13 @@ void add_guesses(Report& report) {
   std::map<std::string, std::vector<std::size_t>> rows;
   for (std::size_t row = 0; figures != nullptr && row < figures->rows(); ++row)
     if (!figures->text_at(row).empty()) rows[figures->text_at(row)].push_back(row);
-  for (const auto& [named, with_them] : rows)
-    report.blocks.push_back(Paragraph{fmt::format("Guessed figures widen the intervals of {} experiments by {}: {}.",
-                                                  with_them.size(), format_guesses(experiments, with_them), named)});
+  for (const auto& [named, with_them] : rows) {
+    const std::string widens = format_guesses(experiments, with_them);
+    report.blocks.push_back(
+        Paragraph{widens.empty() ? fmt::format("Guessed figures of {} experiments: {}.", with_them.size(), named)
+                                 : fmt::format("Guessed figures widen the intervals of {} experiments by {}: {}.",
+                                               with_them.size(), widens, named)});
+  }
 }
 
 void add_accuracy(Report& report) {

@@ -98,6 +98,7 @@ std::string format_guesses(const Table& experiments, const std::vector<std::size
     least = std::min(least, low->number_at(row));
     greatest = std::max(greatest, high->number_at(row));
   }
+  if (least == 1 && greatest == 1) return "";
   return fmt::format("{:.1f} % to +{:.1f} %", 100 * (least - 1), 100 * (greatest - 1));
 }
 

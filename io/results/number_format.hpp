@@ -27,7 +27,8 @@ std::string format_cell(const Column* column, std::size_t row);
 /// Returns the 80 % interval of a row's step time in the unit of its upper end: "2.1-2.9 s"; kMissing if it has none.
 std::string format_interval(const Table& experiments, std::size_t row);
 
-/// Returns what guessed figures are worth in the step times of these rows at most: "-4.2 % to +11.3 %".
+/// Returns what guessed figures are worth in the step times of these rows at most: "-4.2 % to +11.3 %";
+/// empty if none of them has a range.
 std::string format_guesses(const Table& experiments, const std::vector<std::size_t>& rows);
 
 /// Returns how far the contended collectives of these rows are from packets, over those that were simulated both ways,

@@ -95,6 +95,15 @@ TEST_CASE("what is given stays, and what does not go with it is refused only whe
   CHECK(text(today({"collectives.protocol=auto"}), "collectives.protocol") == "calibrated");
 }
 
+TEST_CASE("channels that a calibrated library does not heed are told") {
+  const auto assumed = [](const std::vector<std::string>& sets) {
+    return parse_sweep(kBare, "s.yaml", sets, Catalog()).assumed;
+  };
+  CHECK_THAT(assumed({"collectives.channels=1"}), Contains("collectives.channels=1 is not heeded"));
+  CHECK_THAT(assumed({"collectives.channels=1", "collectives.protocol=none"}), !Contains("heeded"));
+  CHECK_THAT(assumed({}), !Contains("heeded"));
+}
+
 TEST_CASE("tensor parallelism over nodes is valid and said to be unusual, and nothing hides its collectives unasked") {
   const auto assumed = [](const std::vector<std::string>& sets) {
     return parse_sweep(kBare, "s.yaml", sets, Catalog()).assumed;

@@ -141,3 +141,16 @@ TEST_CASE("values that are no numbers of the option's kind are refused") {
     REQUIRE_THROWS_AS(whole(bad, "bytes"), core::InputError);
   }
 }
+
+TEST_CASE("names have the spellings that frameworks give them") {
+  core::OptionInfo info;
+  info.kind = core::OptionInfo::Kind::text;
+  const auto read = [&](const std::string& text, std::vector<std::string> choices) {
+    info.choices = std::move(choices);
+    return std::get<std::string>(experiments::import::read_value(parse_yaml(text, "x.yaml"), info, "key"));
+  };
+  CHECK(read("rope", {"learned", "rotary"}) == "rotary");
+  CHECK(read("RMSNorm", {"layer_norm", "rms_norm"}) == "rms_norm");
+  CHECK(read("SwiGLU", {"gelu", "swiglu"}) == "swiglu");
+  CHECK_THROWS_AS(read("ropes", {"learned", "rotary"}), core::InputError);
+}

@@ -50,7 +50,7 @@ void use_every_nic(Shape& shape) {
     return;
   }
   if (shape.per_node > 1 && shape.members > kMaxMembersInRings)
-    shape.algorithm = Algorithm::two_level;
+    shape.algorithm = Algorithm::two_level, shape.channels = 1;
   else
     shape.channels = std::max(shape.channels, shape.node_mesh ? mesh_paths(shape.per_node) : shape.per_node);
 }
