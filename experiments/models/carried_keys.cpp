@@ -2,33 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 namespace manyworlds::experiments::models {
 namespace {
 
 using import::Node;
 
-/// Keys that are one argument as they are.
-struct PlainKey {
-  std::string_view key, argument;
+/// Keys that are one argument as they are, each family with its own word for it.
+struct PlainKeys {
+  std::string_view argument;
+  std::array<std::string_view, 5> keys;
 };
-constexpr PlainKey kPlainKeys[] = {{"rms_norm_eps", "norm-epsilon"},
-                                   {"layer_norm_epsilon", "norm-epsilon"},
-                                   {"layer_norm_eps", "norm-epsilon"},
-                                   {"norm_epsilon", "norm-epsilon"},
-                                   {"norm_eps", "norm-epsilon"},
-                                   {"initializer_range", "init-method-std"},
-                                   {"swiglu_limit", "activation-func-clamp-value"},
-                                   {"partial_rotary_factor", "rotary-percent"},
-                                   {"rotary_pct", "rotary-percent"}};
-constexpr PlainKey kRouterKeys[] = {{"routed_scaling_factor", "moe-router-topk-scaling-factor"},
-                                    {"moe_router_scaling_factor", "moe-router-topk-scaling-factor"},
-                                    {"router_aux_loss_coef", "moe-aux-loss-coeff"},
-                                    {"aux_loss_alpha", "moe-aux-loss-coeff"}};
+constexpr PlainKeys kPlainKeys[] = {
+    {"norm-epsilon", {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"}},
+    {"init-method-std", {"initializer_range"}},
+    {"activation-func-clamp-value", {"swiglu_limit"}}};
+constexpr PlainKeys kRotaryKeys[] = {{"rotary-percent", {"partial_rotary_factor", "rotary_pct"}}};
+constexpr PlainKeys kRouterKeys[] = {
+    {"moe-router-topk-scaling-factor", {"routed_scaling_factor", "moe_router_scaling_factor"}},
+    {"moe-aux-loss-coeff", {"router_aux_loss_coef", "aux_loss_alpha"}}};
+constexpr const char* kRotations[] = {"rope_scaling", "rope_parameters"};
 
 /// Returns a number of a mapping; nothing if it has none.
 std::optional<double> number_in(const Node& config, std::string_view key) {
@@ -48,24 +46,59 @@ bool is_on(const Node& config, std::string_view key) {
   return text_in(config, key) == "true";
 }
 
+/// Where a value was found, and under which key.
+struct Found {
+  const Node* mapping = nullptr;  // null: nowhere
+  std::string key;
+  bool assumed = false;  // a default of the family's class, as the file does not have the key
+
+  std::optional<double> number() const { return mapping == nullptr ? std::nullopt : number_in(*mapping, key); }
+  std::string text() const { return mapping == nullptr ? "" : text_in(*mapping, key); }
+};
+
+/// The file, the mapping of its rotation (null: it has none), and behind them the defaults of the family's class.
+struct Configuration {
+  ConfigReader& reader;
+  const Node& file;
+  const Node* rotation = nullptr;
+  bool assumed_rotation = false;
+
+  /// Returns the first of these keys that the file has, at its top or in the mapping of the rotation, or else of those
+  /// that the class has a default for. A null in the file is a value, too.
+  template <class Keys>
+  Found find(const Keys& keys) const {
+    for (const Node* from : {&file, assumed_rotation ? nullptr : rotation})
+      for (const std::string_view key : keys)
+        if (from != nullptr && from->find(key) != nullptr) return {from, std::string(key), false};
+    for (const std::string_view key : keys)
+      if (reader.defaults().find(key) != nullptr) return {&reader.defaults(), std::string(key), true};
+    return {};
+  }
+  Found find(const char* key) const { return find(std::array{std::string_view(key)}); }
+
+  void carry(const Found& from, std::string_view argument, std::vector<std::string> values = {}) const {
+    if (from.assumed) reader.note_carried_default(from.key, from.text());
+    reader.carry(std::string(argument), std::move(values));
+  }
+};
+
 template <class Keys>
-void carry_plain(ConfigReader& reader, const Node& config, const Keys& keys) {
-  for (const auto& [key, argument] : keys)
-    if (number_in(config, key) && is_carried_value(text_in(config, key)))
-      reader.carry(std::string(argument), {text_in(config, key)});
+void carry_plain(const Configuration& config, const Keys& all) {
+  for (const auto& [argument, keys] : all)
+    if (const Found found = config.find(keys); found.number() && is_carried_value(found.text()))
+      config.carry(found, argument, {found.text()});
 }
 
 /// The base of the rotation is a whole number in Megatron-LM.
-void carry_base(ConfigReader& reader, const Node& config, const Node* rotation) {
-  std::optional<double> base = number_in(config, "rope_theta");
-  if (!base) base = number_in(config, "rotary_emb_base");
-  if (!base && rotation != nullptr) base = number_in(*rotation, "rope_theta");
+void carry_base(const Configuration& config) {
+  const Found found = config.find(std::array<std::string_view, 2>{"rope_theta", "rotary_emb_base"});
+  const std::optional<double> base = found.number();
   if (!base) return;
   constexpr double kLargest = 1e15;
   if (*base == std::floor(*base) && *base > 0 && *base < kLargest)
-    reader.carry("rotary-base", {std::to_string(static_cast<std::int64_t>(*base))});
+    config.carry(found, "rotary-base", {std::to_string(static_cast<std::int64_t>(*base))});
   else
-    reader.carry("config.rope_theta", {fmt::format("{:g}", *base)});
+    config.carry(found, "config.rope_theta", {fmt::format("{:g}", *base)});
 }
 
 bool has(const Node& rotation, std::string_view key, double expected) {
@@ -98,45 +131,65 @@ void carry_scaling(ConfigReader& reader, const Node& rotation, bool latent) {
   }
 }
 
-void carry_rotation(ConfigReader& reader, const Node& config, const core::workload::Model& model) {
-  const Node* rotation = nullptr;
-  for (const char* key : {"rope_scaling", "rope_parameters"})
-    if (const Node* found = config.find(key); found != nullptr && found->kind == Node::Kind::mapping) rotation = found;
-  carry_base(reader, config, rotation);
-  if (const auto rotated = number_in(config, "rotary_dim"); rotated && model.head_width() > 0 && !model.is_latent())
+void carry_rotation(const Configuration& config, const core::workload::Model& model) {
+  ConfigReader& reader = config.reader;
+  carry_base(config);
+  const auto rotated = number_in(config.file, "rotary_dim");
+  if (rotated && model.head_width() > 0 && !model.is_latent())
     reader.carry("rotary-percent", {fmt::format("{:g}", *rotated / static_cast<double>(model.head_width()))});
-  if (rotation != nullptr && number_in(*rotation, "partial_rotary_factor"))
-    reader.carry("rotary-percent", {text_in(*rotation, "partial_rotary_factor")});
+  else
+    carry_plain(config, kRotaryKeys);
   if (model.is_latent()) reader.carry("rope-type", {"rope"});  // where Megatron-LM has YaRN otherwise
-  if (rotation != nullptr) carry_scaling(reader, *rotation, model.is_latent());
+  if (config.rotation == nullptr) return;
+  if (config.assumed_rotation) reader.note_carried_default("rope_scaling", text_in(*config.rotation, "rope_type"));
+  carry_scaling(reader, *config.rotation, model.is_latent());
 }
 
-void carry_router(ConfigReader& reader, const Node& config) {
-  carry_plain(reader, config, kRouterKeys);
-  const std::string scores = text_in(config, "scoring_func");
+void carry_router(const Configuration& config) {
+  ConfigReader& reader = config.reader;
+  const Node& file = config.file;
+  carry_plain(config, kRouterKeys);
+  const std::string scores = text_in(file, "scoring_func");
   if (scores == "sigmoid") reader.carry("moe-router-score-function", {scores});
-  if (text_in(config, "norm_topk_prob") == "false" && scores != "sigmoid") reader.carry("moe-router-pre-softmax");
-  if (text_in(config, "topk_method") == "noaux_tc" || is_on(config, "use_routing_bias") ||
-      is_on(config, "use_moe_router_bias"))
+  if (const Found normed = config.find("norm_topk_prob"); normed.text() == "false" && scores != "sigmoid")
+    config.carry(normed, "moe-router-pre-softmax");
+  if (text_in(file, "topk_method") == "noaux_tc" || is_on(file, "use_routing_bias") ||
+      is_on(file, "use_moe_router_bias"))
     reader.carry("moe-router-enable-expert-bias");
-  if (number_in(config, "n_group").value_or(1) > 1 && number_in(config, "topk_group")) {
-    reader.carry("moe-router-num-groups", {text_in(config, "n_group")});
-    reader.carry("moe-router-group-topk", {text_in(config, "topk_group")});
+  const Found groups = config.find("n_group"), chosen = config.find("topk_group");
+  if (groups.number().value_or(1) > 1 && chosen.number()) {
+    config.carry(groups, "moe-router-num-groups", {groups.text()});
+    config.carry(chosen, "moe-router-group-topk", {chosen.text()});
   }
+}
+
+/// Returns the mapping of the rotation, and whether it is the default of the family's class.
+std::pair<const Node*, bool> rotation_of(const Node& file, const Node& defaults) {
+  const Node* found = nullptr;
+  bool is_said = false;
+  for (const char* key : kRotations)
+    if (const Node* value = file.find(key); value != nullptr) {
+      is_said = true;
+      if (value->kind == Node::Kind::mapping) found = value;
+    }
+  const Node* assumed = is_said ? nullptr : defaults.find(kRotations[0]);
+  return assumed == nullptr ? std::pair(found, false) : std::pair(assumed, true);
 }
 
 }  // namespace
 
-void add_carried(ConfigReader& reader, const Node& config, const ModelConfig& config_read) {
+void add_carried(ConfigReader& reader, const Node& file, const ModelConfig& config_read) {
   const core::workload::Model model = config_read.model();
-  carry_plain(reader, config, kPlainKeys);
+  const auto [rotation, assumed_rotation] = rotation_of(file, reader.defaults());
+  const Configuration config{reader, file, rotation, assumed_rotation};
+  carry_plain(config, kPlainKeys);
   if (config_read.max_positions > 0)
     reader.carry("max-position-embeddings", {std::to_string(config_read.max_positions)});
-  if (model.position == core::workload::Position::rotary) carry_rotation(reader, config, model);
-  const std::string activation = text_in(config, "hidden_act");
+  if (model.position == core::workload::Position::rotary) carry_rotation(config, model);
+  const std::string activation = text_in(file, "hidden_act");
   if (activation == "relu2" || activation == "squared_relu" || activation == "relu_squared")
     reader.carry("squared-relu");
-  if (model.has_experts()) carry_router(reader, config);
+  if (model.has_experts()) carry_router(config);
 }
 
 }  // namespace manyworlds::experiments::models

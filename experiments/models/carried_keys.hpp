@@ -5,8 +5,9 @@
 
 namespace manyworlds::experiments::models {
 
-/// Adds the arguments of Megatron-LM @d98e8a6 that positions, norms, initial values and routers of `config` are. What
-/// no argument says is added as config.KEY.
-void add_carried(ConfigReader& reader, const import::Node& config, const ModelConfig& model);
+/// Adds the arguments of Megatron-LM @d98e8a6 that positions, norms, initial values and routers of `file` are; where it
+/// lacks a key, those that the family's class of the transformers library takes for it, each with a note. What no
+/// argument says is added as config.KEY.
+void add_carried(ConfigReader& reader, const import::Node& file, const ModelConfig& model);
 
 }  // namespace manyworlds::experiments::models

@@ -67,6 +67,10 @@ class ConfigReader {
   void carry(std::string name, std::vector<std::string> values = {}) {
     to_.carried.push_back({std::move(name), std::move(values)});
   }
+  /// Notes that a value which is carried is the default of the family's class.
+  void note_carried_default(std::string key, std::string value) {
+    to_.carried_defaults.push_back({std::move(key), std::move(value)});
+  }
   void leave_out(LeftOut part) { left_out_.push_back(std::move(part)); }
   /// Throws an InputError at a key.
   [[noreturn]] void fail(const FoundKey& at, const std::string& what) const;
@@ -75,6 +79,8 @@ class ConfigReader {
   const std::vector<LeftOut>& left_out() const { return left_out_; }
   /// Returns whether a function looked the key up.
   bool is_read(const std::string& key) const { return read_.count(key) > 0; }
+  /// Returns what the family's class takes for keys that a file lacks, a mapping.
+  const import::Node& defaults() const { return defaults_; }
   const ModelConfig& config() const { return to_; }
   const std::string& file() const { return *config_.file; }
 

@@ -237,6 +237,7 @@ std::string summary(const ModelConfig& config) {
   std::vector<std::string> assumed, without;
   for (const ConfigValue& value : config.values)
     if (value.assumed) assumed.push_back(fmt::format("{}={}", value.key, import::value_text(value.value)));
+  for (const ConfigNote& note : config.carried_defaults) assumed.push_back(fmt::format("{}={}", note.key, note.text));
   for (const ConfigNote& note : config.without_effect) without.push_back(note.key);
   if (!assumed.empty())
     text += fmt::format(", with {} of {}", fmt::join(assumed, " and "),

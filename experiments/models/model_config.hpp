@@ -36,7 +36,8 @@ struct ModelConfig {
   std::int64_t sequence = 0;       // assumed, since a configuration does not say what is trained on
   std::int64_t max_positions = 0;  // upper limit of the sequence; 0: not given
   std::vector<ConfigNote> left_out, without_effect;
-  std::vector<CarriedArgument> carried;  // those that begin with config. have no argument
+  std::vector<CarriedArgument> carried;      // those that begin with config. have no argument
+  std::vector<ConfigNote> carried_defaults;  // keys of which the default of the class is carried, and its value
 
   const ConfigValue* find(std::string_view option) const;
   /// Returns the model with the assumed sequence.

@@ -164,7 +164,8 @@ std::string cell(const CatalogEntry& entry, const Section& section, const TableC
 /// Returns all parameters of a model and those active per token, in billions, such as "70.6".
 std::pair<std::string, std::string> parameters_of(const CatalogEntry& entry) {
   core::OptionSet values;
-  for (const auto& [key, sourced] : entry.values) values.insert({key, sourced.value});
+  for (const auto& [key, sourced] : entry.values)
+    if (key != "carried") values.insert({key, sourced.value});  // no parameter depends on it
   const auto model = core::workload::model_options().make(values);
   const auto billions = [](std::int64_t count) { return fmt::format("{:.4g}", static_cast<double>(count) / 1e9); };
   return {billions(core::workload::model_parameters(model)), billions(core::workload::active_parameters(model))};

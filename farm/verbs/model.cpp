@@ -16,11 +16,14 @@ namespace manyworlds::farm::commands {
 namespace {
 
 using experiments::import::value_text;
+using experiments::models::CarriedArgument;
 using experiments::models::ConfigNote;
 using experiments::models::ConfigValue;
 using experiments::models::count_text;
 using experiments::models::ModelConfig;
 using Json = nlohmann::ordered_json;
+
+constexpr const char* kCarried = "carried";  // of an entry of the catalog: model.carried
 
 /// Returns a model of the catalog as if it had been read from a file with a key for each value.
 ModelConfig catalog_model(const std::string& name, const experiments::CatalogEntry& entry) {
@@ -28,7 +31,11 @@ ModelConfig catalog_model(const std::string& name, const experiments::CatalogEnt
   config.name = name;
   config.file = fmt::format("catalog/models/{}.yaml", name);
   config.architecture = entry.help;
-  for (const auto& [key, sourced] : entry.values) config.values.push_back({key, sourced.value, key, 0, false});
+  for (const auto& [key, sourced] : entry.values)
+    if (key == kCarried)
+      config.carried = experiments::models::carried_in(std::get<std::string>(sourced.value));
+    else
+      config.values.push_back({key, sourced.value, key, 0, false});
   return config;
 }
 
@@ -79,6 +86,10 @@ std::string as_text(const ModelConfig& config) {
         "  {:<20}{:<12}assumed{}; --sequence, or model.sequence, says what is trained on\n", "sequence",
         config.sequence,
         config.max_positions > 0 ? fmt::format(": {} is the most, max_position_embeddings", config.max_positions) : "");
+  for (const CarriedArgument& one : experiments::models::carried_in(experiments::models::carried_text(config.carried)))
+    text += fmt::format("  {:<20}{}\n", "carried", experiments::models::carried_text({one}));
+  for (const ConfigNote& note : config.carried_defaults)
+    text += fmt::format("{:<16}'{}': {}, the default of {}\n", "carried", note.key, note.text, config.defaults_of);
   return text + notes_text("left out", config.left_out) + notes_text("without effect", config.without_effect);
 }
 
@@ -109,6 +120,8 @@ Json as_json(const ModelConfig& config) {
           {"token_table_parameters", counts.table},
           {"values", values},
           {"assumed_sequence", config.sequence},
+          {"carried", experiments::models::carried_over("", experiments::models::carried_text(config.carried))},
+          {"carried_defaults", notes_json(config.carried_defaults)},
           {"left_out", notes_json(config.left_out)},
           {"without_effect", notes_json(config.without_effect)}};
 }

@@ -95,6 +95,45 @@ TEST_CASE("what a file does not say is the default of its family") {
   CHECK(models::summary(llama).find("LlamaConfig") != std::string::npos);
 }
 
+TEST_CASE("what is carried into jobs and a file lacks is the default of its class, and told as such") {
+  const auto carried = [](const ModelConfig& config) { return models::carried_text(config.carried); };
+  const auto assumed = [](const ModelConfig& config) {
+    std::string keys;
+    for (const models::ConfigNote& note : config.carried_defaults) keys += note.key + "=" + note.text + " ";
+    return keys;
+  };
+  // LlamaConfig, MixtralConfig, NemotronConfig, Qwen3MoeConfig, DeepseekV3Config, GptOssConfig and GPT2Config in
+  // transformers/models/*/configuration_*.py.
+  const ModelConfig llama = parsed(R"({"model_type": "llama"})");
+  CHECK(carried(llama) == "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
+  CHECK(assumed(llama) == "rms_norm_eps=1e-06 initializer_range=0.02 rope_theta=10000.0 ");
+  CHECK(models::summary(llama).find("rms_norm_eps=1e-06 and initializer_range=0.02 and rope_theta=10000.0 of "
+                                    "LlamaConfig") != std::string::npos);
+  CHECK(carried(parsed(R"({"model_type": "mixtral"})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=1000000");
+  CHECK(carried(parsed(R"({"model_type": "nemotron"})")) ==
+        "init-method-std=0.0134 norm-epsilon=1e-05 rotary-base=10000 rotary-percent=0.5");
+  CHECK(carried(parsed(R"({"model_type": "qwen3_moe"})")) ==
+        "init-method-std=0.02 moe-router-pre-softmax norm-epsilon=1e-06 rotary-base=10000");
+  CHECK(carried(parsed(R"({"model_type": "deepseek_v3"})")) ==
+        "init-method-std=0.02 moe-router-group-topk=4 moe-router-num-groups=8 moe-router-topk-scaling-factor=2.5 "
+        "norm-epsilon=1e-06 rope-type=rope rotary-base=10000");
+  CHECK(carried(parsed(R"({"model_type": "gpt_oss"})")) ==
+        "activation-func-clamp-value=7.0 config.rope_scaling=yarn init-method-std=0.02 norm-epsilon=1e-05 "
+        "rotary-base=150000");
+  CHECK(carried(parsed(R"({"model_type": "gpt2"})")) ==
+        "init-method-std=0.02 max-position-embeddings=1024 norm-epsilon=1e-05");
+  // What the file says counts, under whichever name and wherever it stands; a null of the file is no default.
+  const ModelConfig said = parsed(R"({"model_type": "llama", "norm_eps": 1e-4, "initializer_range": 0.01,
+      "rope_parameters": {"rope_type": "default", "rope_theta": 250000}})");
+  CHECK(carried(said) == "init-method-std=0.01 norm-epsilon=1e-4 rotary-base=250000");
+  CHECK(assumed(said).empty());
+  CHECK(carried(parsed(R"({"model_type": "gpt_oss", "rope_scaling": null, "swiglu_limit": null})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=150000");
+  CHECK(carried(parsed(R"({"model_type": "qwen3_moe", "norm_topk_prob": true})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
+}
+
 TEST_CASE("biases of some projections and layers that predict further tokens are left out and counted") {
   // Qwen2.5-7B has 7,615,616,512 parameters.
   const ModelConfig qwen = parsed(R"({"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,

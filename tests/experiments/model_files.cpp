@@ -1,6 +1,7 @@
 // Models named by the path of their configuration, in sweeps and beside the catalog.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/workload/strategy/parameters.hpp"
@@ -36,7 +37,7 @@ TEST_CASE("a configuration has the layers of the catalog's model of that name") 
     const auto settings = [&](const std::string& model) {
       Settings all = read(base(model), {"strategy.pp=1", "strategy.tp=1"}).experiments.front().settings;
       all.erase("model.name");
-      all.erase("model.carried");                        // of the file alone, for what is emitted
+      all.erase("model.carried");                        // compared below
       all["model.ffn_hidden"] = std::int64_t{0};         // without effect where all layers have experts
       all["model.expert_ffn_hidden"] = std::int64_t{0};  // 0: as ffn_hidden
       all["model.head_dim"] = std::int64_t{0};           // 0: hidden / heads
@@ -44,11 +45,41 @@ TEST_CASE("a configuration has the layers of the catalog's model of that name") 
     };
     CHECK(settings(kFolder + file + ".json") == settings(name));
     core::OptionSet of_catalog;
-    for (const auto& [key, one] : catalog.entries("models").at(name).values) of_catalog[key] = one.value;
+    for (const auto& [key, one] : catalog.entries("models").at(name).values)
+      if (key != "carried") of_catalog[key] = one.value;
     core::workload::Model model = models::read_model_config(kFolder + file + ".json").model();
     model.sequence = 4096;
     CHECK(model_parameters(model) == model_parameters(core::workload::model_options().make(of_catalog)));
     CHECK(active_parameters(model) == active_parameters(core::workload::model_options().make(of_catalog)));
+  }
+}
+
+TEST_CASE("the catalog carries what a model's published configuration says of its positions, norms and routers") {
+  const Catalog catalog;
+  const auto of_catalog = [&](const std::string& name) {
+    return models::carried_in(std::get<std::string>(catalog.entries("models").at(name).values.at("carried").value));
+  };
+  const auto of_file = [](const std::string& file) {
+    return models::carried_in(models::carried_text(models::read_model_config(kFolder + file + ".json").carried));
+  };
+  for (const auto& [file, name] : std::map<std::string, std::string>{{"deepseek-ai--DeepSeek-V3", "deepseek-v3"},
+                                                                     {"moonshotai--Kimi-K2-Instruct", "kimi-k2"},
+                                                                     {"openai--gpt-oss-20b", "gpt-oss-20b"},
+                                                                     {"mistralai--Mixtral-8x7B-v0.1", "mixtral-8x7b"},
+                                                                     {"meta-llama--Meta-Llama-3.1-405B", "llama3-405b"},
+                                                                     {"Qwen--Qwen3-30B-A3B", "qwen3-30b-a3b"}}) {
+    CAPTURE(file);
+    CHECK(of_catalog(name) == of_file(file));
+  }
+  // Llama 3 and 3.1 are one entry, with what both have.
+  const auto llama = of_file("meta-llama--Meta-Llama-3.1-8B");
+  for (const models::CarriedArgument& one : of_catalog("llama3-8b")) CHECK(std::count(llama.begin(), llama.end(), one));
+  // Of every entry the words are arguments and values that can be carried.
+  for (const auto& [name, entry] : catalog.entries("models")) {
+    CAPTURE(name);
+    if (entry.values.count("carried") == 0) continue;
+    for (const models::CarriedArgument& one : of_catalog(name))
+      for (const std::string& value : one.values) CHECK(models::is_carried_value(value));
   }
 }
 
