@@ -45,6 +45,31 @@ constexpr std::array<Renamed, 29> kRenamed{{
     {"mx.recipe_name", "quantize.linear.mx.recipe_name"},
 }};
 
+/// Renamed since v0.2.0, which has these yet.
+constexpr std::string_view kOfV020[] = {"training.deterministic", "training.seed",
+                                        "training.debug_moe_force_load_balance"};
+
+/// Keys without another name that v0.1.0 of June 2025 or versions before it have, and none since v0.2.0.
+constexpr std::string_view kOnlyBeforeV020[] = {"checkpoint.enable_checkpoint",
+                                                "checkpoint.initial_load_model_weights_only",
+                                                "checkpoint.last_save_model_weights_only",
+                                                "fault_tolerance.fragment_sync_delay",
+                                                "fault_tolerance.fragment_update_alpha",
+                                                "fault_tolerance.should_quantize",
+                                                "fault_tolerance.sync_steps",
+                                                "float8.enable_float8_linear",
+                                                "float8.force_recompute_fp8_weight_in_bwd",
+                                                "job.print_args",
+                                                "job.use_for_integration_test",
+                                                "lr_scheduler.lr_min",
+                                                "memory_estimation.enabled",
+                                                "model.norm_type",
+                                                "mx.use_fp8_dim1_cast_triton_kernel",
+                                                "optimizer.fused",
+                                                "parallelism.pipeline_parallel_split_points",
+                                                "experimental.pipeline_parallel_microbatches",
+                                                "training.compile"};
+
 std::vector<KnownName> mapped_keys() {
   const char* stages = "strategy.virtual_stages, strategy.stage_layers";
   const char* recompute = "strategy.recompute, strategy.recompute_layers";
@@ -198,6 +223,18 @@ const KnownNames& known_keys() {
     return KnownNames("torchtitan", NameKind::key, std::move(mapped), other_keys());
   }();
   return keys;
+}
+
+std::string key_before_v0_2(const std::vector<GivenKey>& keys) {
+  const auto is_in = [](const auto& list, const std::string& name) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+  };
+  for (const GivenKey& one : keys) {
+    const bool renamed =
+        std::any_of(kRenamed.begin(), kRenamed.end(), [&](const Renamed& row) { return row.old == one.name; });
+    if (is_in(kOnlyBeforeV020, one.name) || (renamed && !is_in(kOfV020, one.name))) return one.name;
+  }
+  return "";
 }
 
 std::vector<GivenKey> with_names_of_today(std::vector<GivenKey> keys) {

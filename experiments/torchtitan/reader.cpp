@@ -102,12 +102,27 @@ void Reader::read_software() {
   if (version_.graphs_by_default)
     set("strategy.stack.cuda_graphs", keys_.flag("training.disable_cuda_graphs", false) ? "none" : "all",
         "training.disable_cuda_graphs");
-  if (flavor_->flexible || version_.flexible_by_default)
+  read_attention();
+}
+
+/// Scaled dot-product attention takes the first of its kernels that can: cuDNN's since v0.2.0 (models/attention.py,
+/// sdpa_backends with set_priority), FlashAttention 2 before, and with Blackwell cuDNN's since May 2025.
+void Reader::read_attention() {
+  const std::string key = "strategy.stack.attention", other = "--set " + key + "=";
+  const bool flexible = flavor_->flexible || version_.flexible_by_default, old = !version_.old_key.empty();
+  set(key, std::string(flexible || old ? "flash2" : "cudnn"));
+  if (flexible)
     note("assumed: FlexAttention as fast as FlashAttention 2, over whole samples instead of the documents in them");
+  else if (old)
+    note(
+        fmt::format("assumed: FlashAttention 2, as {} is a key of before v0.2.0, which takes cuDNN's first ({}cudnn, "
+                    "also with Blackwell since May 2025)",
+                    version_.old_key, other));
   else
     note(
-        "assumed: FlashAttention 2, which torchtitan took until May 2025; cuDNN's, which it takes since, is --set "
-        "strategy.stack.attention=cudnn");
+        fmt::format("assumed: cuDNN's attention, the first that torchtitan tries since v0.2.0; FlashAttention 2, which "
+                    "it took before, is {}flash2",
+                    other));
 }
 
 /// Adam is one kernel, or one for each of its operations on many parameters (foreach) or on one (for-loop).

@@ -16,6 +16,7 @@ struct Version {
   bool flexible_by_default = false;  // attention is FlexAttention (2026)
   std::vector<Flavor> own = {};      // flavors that the file itself describes
   bool experts_whole = false;        // an expert is never sharded beside expert parallelism (2026)
+  std::string old_key = {};          // a key that no version since v0.2.0 has; empty: none is given
 };
 
 class Reader {
@@ -34,6 +35,7 @@ class Reader {
   void read_model();
   const Flavor& flavor() const;
   void read_software();
+  void read_attention();
   void read_optimizer();
   void read_precision();
   std::vector<std::string> converters() const;

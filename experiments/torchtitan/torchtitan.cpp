@@ -18,7 +18,9 @@ Job read_torchtitan_toml(const JobFile& file, const JobOptions& options, const C
   torchtitan::Version version;
   version.kind = "a TOML file of torchtitan";
   version.own = torchtitan::own_flavors_in(file.text, file.path);
-  return torchtitan::Reader(flattened(root, torchtitan::known_keys()), version, options).read();
+  const std::vector<GivenKey> keys = flattened(root, torchtitan::known_keys());
+  version.old_key = torchtitan::key_before_v0_2(keys);
+  return torchtitan::Reader(keys, version, options).read();
 }
 
 }  // namespace manyworlds::experiments::jobs

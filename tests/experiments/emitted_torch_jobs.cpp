@@ -60,11 +60,13 @@ std::string torchtitan_experiment(std::mt19937_64& random) {
   const bool pipelined = pp != "1";
   const std::string zero = pipelined ? drawn(random, {"2", "2", "3"}) : drawn(random, {"3", "3", "2"});
   const std::string recompute = drawn(random, {"none", "full", "per_op"});
+  const std::string model =
+      drawn(random, {"llama3-8b", "llama3-70b", "llama3-405b", "llama2-7b", "qwen3-30b-a3b", "deepseek-v3"});
   std::string text =
-      "{name: drawn, base: {model: " +
-      drawn(random, {"llama3-8b", "llama3-70b", "llama3-405b", "llama2-7b", "qwen3-30b-a3b", "deepseek-v3"}) +
+      "{name: drawn, base: {model: " + model +
       ", cluster: {like: dgx_h100_superpod, gpus_per_node: 8, nodes: " + drawn(random, {"8", "16", "32"}) +
       "}, strategy: {stack: {like: " + drawn(random, {"torchtitan", "torchtitan-eager"}) +
+      (model == "deepseek-v3" ? ", attention: flash2" : "") +  // FlexAttention's here
       ", cross_entropy_fusion: " + drawn(random, {"true", "false"}) +
       ", optimizer_fusion: " + drawn(random, {"true", "false"}) + ", precision: " + drawn(random, {"bf16", "fp8"}) +
       ", overlap_transfers: " + (pipelined && schedule != "1f1b" && schedule != "gpipe" ? "true" : "false");

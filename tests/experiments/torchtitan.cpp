@@ -350,6 +350,8 @@ std::string toml_of(const Settings& row) {
           (at("strategy.stack.cross_entropy_fusion") == "true" ? ", \"loss\"]" : "]") +
           "\n[optimizer]\nimplementation = \"" +
           (at("strategy.stack.optimizer_fusion") == "true" ? "fused" : "foreach") + "\"\n";
+  // The published ones ran before v0.2.0, which this key tells.
+  if (at("strategy.stack.attention") == "flash2") text += "[checkpoint]\nenable_checkpoint = false\n";
   return text;
 }
 
@@ -392,6 +394,38 @@ TEST_CASE("published steps of torchtitan are predicted from a TOML as from their
   }
   CHECK(compared == 39);
   CHECK(simulated == 7);
+}
+
+TEST_CASE("torchtitan's attention is cuDNN's since v0.2.0 and FlashAttention 2 before, which a key of then tells") {
+  // pytorch/torchtitan, models/attention.py: sdpa_backends of v0.2.2 begins with CUDNN_ATTENTION, that of v0.1.0 with
+  // FLASH_ATTENTION unless the GPU is a Blackwell; flavors of attn_type flex have FlexAttention.
+  const auto attention = [](const std::string& text) {
+    const Job job = job_of(text);
+    std::string found = value_of(job, "strategy.stack.attention") + ":";
+    for (const std::string& note : job.notes)
+      for (const char* word : {"cuDNN's attention", "FlashAttention 2, as", "FlexAttention"})
+        if (note.find(word) != std::string::npos) found += std::string(" ") + word;
+    return found;
+  };
+  const std::string model = "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8192\n";
+  CHECK(attention(model) == "cudnn: cuDNN's attention");
+  CHECK(attention(model + "deterministic = false\n") == "cudnn: cuDNN's attention");  // of v0.2.0, too
+  CHECK(attention(model + "batch_size = 1\n") == "flash2: FlashAttention 2, as");
+  CHECK(attention(model + "compile = true\n") == "flash2: FlashAttention 2, as");
+  CHECK(attention("[model]\nname = \"llama3\"\nflavor = \"8B_flex\"\n") == "flash2: FlexAttention");
+  // Of all keys of these versions those alone are old that v0.2.0 has not.
+  const std::string table = import::read_text(kFolder + "keys.tsv");
+  int old = 0, all = 0;
+  for (const std::string_view line : import::words_of(table, "\n")) {
+    const auto cells = import::words_of(line, "\t");
+    if (cells.at(0) == "key") continue;
+    INFO(line);
+    const bool is_old = !torchtitan::key_before_v0_2({{std::string(cells.at(0)), {}}}).empty();
+    CHECK(is_old == (cells.at(1) == "v0.1.0"));
+    old += is_old ? 1 : 0, ++all;
+  }
+  CHECK(old == 22);
+  CHECK(all == 175);
 }
 
 TEST_CASE("a damaged job of torchtitan is read or refused") {
