@@ -69,9 +69,9 @@ struct Configuration {
   Found find(const Keys& keys) const {
     for (const Node* from : {&file, assumed_rotation ? nullptr : rotation})
       for (const std::string_view key : keys)
-        if (from != nullptr && from->find(key) != nullptr) return {from, std::string(key), false};
+        if (from != nullptr && !key.empty() && from->find(key) != nullptr) return {from, std::string(key), false};
     for (const std::string_view key : keys)
-      if (reader.defaults().find(key) != nullptr) return {&reader.defaults(), std::string(key), true};
+      if (!key.empty() && reader.defaults().find(key) != nullptr) return {&reader.defaults(), std::string(key), true};
     return {};
   }
   Found find(const char* key) const { return find(std::array{std::string_view(key)}); }
@@ -190,6 +190,38 @@ void add_carried(ConfigReader& reader, const Node& file, const ModelConfig& conf
   if (activation == "relu2" || activation == "squared_relu" || activation == "relu_squared")
     reader.carry("squared-relu");
   if (model.has_experts()) carry_router(config);
+}
+
+std::vector<std::string> carried_keys() {
+  std::vector<std::string> all{"rope_theta",          "rotary_emb_base",         "rotary_dim",  "hidden_act",
+                               "scoring_func",        "norm_topk_prob",          "topk_method", "use_routing_bias",
+                               "use_moe_router_bias", "max_position_embeddings", "n_group",     "topk_group"};
+  all.insert(all.end(), std::begin(kRotations), std::end(kRotations));
+  const auto add = [&](const auto& groups) {
+    for (const PlainKeys& group : groups)
+      for (const std::string_view key : group.keys)
+        if (!key.empty()) all.emplace_back(key);
+  };
+  add(kPlainKeys);
+  add(kRotaryKeys);
+  add(kRouterKeys);
+  return all;
+}
+
+std::vector<std::string> rotation_keys() {
+  return {"rope_theta",
+          "rope_type",
+          "type",
+          "factor",
+          "low_freq_factor",
+          "high_freq_factor",
+          "original_max_position_embeddings",
+          "beta_fast",
+          "beta_slow",
+          "mscale",
+          "mscale_all_dim",
+          "partial_rotary_factor",
+          "rotary_pct"};
 }
 
 }  // namespace manyworlds::experiments::models

@@ -81,6 +81,8 @@ class ConfigReader {
   bool is_read(const std::string& key) const { return read_.count(key) > 0; }
   /// Returns what the family's class takes for keys that a file lacks, a mapping.
   const import::Node& defaults() const { return defaults_; }
+  /// Returns the keys that functions looked up.
+  const std::set<std::string>& read() const { return read_; }
   const ModelConfig& config() const { return to_; }
   const std::string& file() const { return *config_.file; }
 

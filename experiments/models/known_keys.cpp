@@ -1,9 +1,15 @@
 #include "experiments/models/known_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <vector>
 
+#include "experiments/models/carried_keys.hpp"
 #include "experiments/models/layer_kinds.hpp"
+#include "experiments/text/nearest.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -110,18 +116,53 @@ bool is_usual(const Entry& entry) {
   return type == nullptr ? entry.value.kind != Node::Kind::mapping : type->text == "default";
 }
 
+/// Returns the key that an unknown one is a misspelling of: at most two edits, and one in four letters; empty if none
+/// is that near.
+std::string misspelt(const std::string& key, const std::vector<std::string>& known) {
+  constexpr std::size_t kLettersOfAnEdit = 4, kMostEdits = 2, kLongest = 64;
+  if (key.size() > kLongest) return "";
+  std::size_t allowed = std::min(kMostEdits, key.size() / kLettersOfAnEdit);
+  const std::string* nearest = nullptr;
+  for (const std::string& one : known) {
+    const std::size_t edits = edit_distance(key, one);
+    if (edits > 0 && edits <= allowed && (nearest == nullptr || edits < allowed)) nearest = &one, allowed = edits;
+  }
+  return nearest == nullptr ? "" : *nearest;
+}
+
+/// Refuses an unknown key that is nearly one that counts. Returns whether it is.
+bool refuse_misspelt(ConfigReader& reader, const Entry& entry, const std::vector<std::string>& known,
+                     const std::string& of) {
+  const std::string meant = entry.value.kind == Node::Kind::null ? "" : misspelt(entry.key, known);
+  if (!meant.empty())
+    reader.refuse(entry.line, fmt::format("'{}' is not known of {}; did you mean '{}'? Take it out if it is something "
+                                          "else",
+                                          entry.key, of, meant));
+  return !meant.empty();
+}
+
+/// Refuses keys of the rotation that are nearly ones that are carried into jobs.
+void judge_rotation(ConfigReader& reader, const Entry& rotation) {
+  static const std::vector<std::string> known = rotation_keys();
+  if (rotation.key != "rope_scaling" && rotation.key != "rope_parameters") return;
+  for (const Entry& entry : rotation.value.entries)
+    if (!contains(known, entry.key)) refuse_misspelt(reader, entry, known, fmt::format("'{}'", rotation.key));
+}
+
 }  // namespace
 
 void judge_remaining_keys(ConfigReader& reader, const Node& config) {
+  std::vector<std::string> counting = carried_keys();
+  counting.insert(counting.end(), reader.read().begin(), reader.read().end());
   for (const Entry& entry : config.entries) {
+    judge_rotation(reader, entry);
     const auto noted =
         std::find_if(std::begin(kNoted), std::end(kNoted), [&](const NotedKey& one) { return one.key == entry.key; });
     const bool is_noted = noted != std::end(kNoted);
     if (is_noted && !says_nothing(entry.value) && !is_usual(entry)) reader.note(entry.key, std::string(noted->why));
     if (is_of_layer_kinds(entry.key) || has_full_attention(entry)) continue;
-    if (is_noted || reader.is_read(entry.key) || contains(kPlain, entry.key) || is_token(entry.key) ||
-        says_nothing(entry.value))
-      continue;
+    if (is_noted || reader.is_read(entry.key) || contains(kPlain, entry.key) || is_token(entry.key)) continue;
+    if (refuse_misspelt(reader, entry, counting, "a " + reader.config().family) || says_nothing(entry.value)) continue;
     if (tells_of_layers(entry.key))
       reader.refuse(entry.line,
                     fmt::format("'{}' is not known of a {}, and may change its layers; take it out if it does not",

@@ -1,8 +1,10 @@
 // Models read from Hugging Face configurations: parameters as published, layers that are refused, and what a mistake
 // says.
-#include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "core/workload/strategy/parameters.hpp"
 #include "experiments/models/model_config.hpp"
@@ -216,6 +218,45 @@ TEST_CASE("windows in all layers, or in one of so many, are those of the file") 
         0);
   CHECK(refusal(R"({"model_type": "mistral", "num_hidden_layers": 4, "layer_types": ["full_attention"]})") ==
         "config.json:1: 'layer_types' has 1 entries, and 'num_hidden_layers' is 4");
+}
+
+TEST_CASE("a misspelt key of a configuration is refused with the one that is meant, other unknown ones are told") {
+  const auto said = [](const std::string& line, const std::string& type = "llama") {
+    return refusal("{\"model_type\": \"" + type + "\",\n" + line + "}");
+  };
+  for (const auto& [typed, meant] : {std::pair("rope_teta", "rope_theta"),
+                                     {"rms_norm_epsi", "rms_norm_eps"},
+                                     {"tie_word_embedding", "tie_word_embeddings"},
+                                     {"num_hiden_layers", "num_hidden_layers"},
+                                     {"vocab_sise", "vocab_size"},
+                                     {"rope_scalling", "rope_scaling"},
+                                     {"hiddne_size", "hidden_size"}}) {
+    INFO(typed);
+    CHECK(said(fmt::format("\"{}\": 4", typed)) ==
+          fmt::format("config.json:2: '{}' is not known of a llama; did you mean '{}'? Take it out if it is something "
+                      "else",
+                      typed, meant));
+  }
+  // A value that says nothing where nothing is meant says something of the key that is.
+  CHECK(said("\"tie_word_embedding\": false", "gemma").find("did you mean 'tie_word_embeddings'?") !=
+        std::string::npos);
+  CHECK(said("\"rope_scaling\": {\"rope_type\": \"linear\", \"factro\": 2.0}") ==
+        "config.json:2: 'factro' is not known of 'rope_scaling'; did you mean 'factor'? Take it out if it is something "
+        "else");
+  CHECK(said("\"rope_scaling\": {\"rope_type\": \"yarn\", \"attention_factor\": 1.0}") == "(no error)");
+  CHECK(has_note(parsed(R"({"model_type": "llama", "our_tag": "x"})").without_effect, "our_tag", "not known"));
+  CHECK(said("\"pad_tokn\": 3") == "(no error)");  // near one that does not count
+}
+
+TEST_CASE("no key of a published configuration is taken for a misspelling") {
+  int read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path().string());
+    CHECK(refusal_of_file(entry.path().stem().string()).find("did you mean") == std::string::npos);
+    ++read;
+  }
+  CHECK(read >= 16);
 }
 
 TEST_CASE("a mistake in a configuration is one line with its file, line and key") {
