@@ -137,6 +137,8 @@ int LayoutSearch::run() {
   const DeferredCtrlC no_interruption;
   int code = screen_open_layouts();
   if (findings_ && end_ == SearchEnd::limit) code = simulate();
+  // A longer screening whose best there was no time to simulate is no answer beside what was simulated before it.
+  if (findings_ && !findings_->simulated && last_simulated_) std::tie(findings_, screened_) = *last_simulated_;
   if (findings_) update_status();
   if (end_ == SearchEnd::stopped) return kExitDrained;
   return code == kExitDrained ? kExitDone : code;
@@ -176,8 +178,12 @@ int LayoutSearch::screen(std::size_t count, Deadline deadline) {
       part_of(sweep_, {bounded_.order.begin(), bounded_.order.begin() + static_cast<std::ptrdiff_t>(count)});
   auto directory = search_path(fmt::format("screening-{}", count));
   // A search that had less time to list or to bound may have found others.
-  if (const std::string job = serialize_job(part, {share_, {}}); holds_another(directory, job))
+  if (const std::string job = serialize_job(part, {share_, {}}); holds_another(directory, job)) {
     directory = search_path(fmt::format("screening-{}-{}", count, key_of_round(job)));
+    if (share_)
+      print_message("{} has other layouts, of a search with another limit; what was simulated there is in the store\n",
+                    search_path(fmt::format("screening-{}", count)).string());
+  }
   std::optional<io::Results> results;
   const int code = run_in(directory, part, deadline, results);
   if (!results && code == kExitDrained) return code;
@@ -285,12 +291,10 @@ int LayoutSearch::simulate() {
     const std::size_t after = next();
     const std::size_t missing = best > 0 ? missing_in_screening(best) : 0;
     if (missing > 0 && !(limited_time && after > count)) {
-      const auto before = std::pair(findings_, screened_);
+      last_simulated_.emplace(*findings_, screened_);
       const int code = screen(missing, last_deadline());
       if (!findings_) return code;
       if (!over()) continue;
-      if (!findings_->simulated)
-        std::tie(findings_, screened_) = before;  // no time to simulate the best of those again
       return code;
     }
     if (after == count) return simulate_best(count, true);

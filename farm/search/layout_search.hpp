@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "experiments/sweep/experiment.hpp"
 #include "farm/search/layout_bounds.hpp"
@@ -71,6 +72,8 @@ class LayoutSearch {
   experiments::Sweep simulated_;  // the best of them
   Simulation simulation_ = Simulation::packets;
   std::optional<SearchFindings> findings_;
+  /// The findings with simulated layouts before a longer screening, and its layouts.
+  std::optional<std::pair<SearchFindings, experiments::Sweep>> last_simulated_;
 };
 
 }  // namespace manyworlds::farm

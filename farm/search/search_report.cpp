@@ -156,12 +156,21 @@ std::string unknown_text(const SearchStatus& status) {
   return text;
 }
 
+double best_step_s(const io::Results& results) {
+  return column(results, "step_time_s").number_at(by_throughput(results).front());
+}
+
 /// Returns a sentence on whether the winner is certain, or on what may still be better, and by how much.
 std::string certainty_text(const SearchFindings& findings, bool all_ran) {
   const SearchStatus& status = findings.search_status;
   if (!findings.simulated || status.simulated == 0)
-    return fmt::format("not proven: no packets were simulated, and these step times ignore contention{}; {}\n",
-                       unknown_text(status), why_open(findings));
+    return fmt::format(
+        "lower bounds only: no layout was simulated{}{}; {}\n",
+        by_throughput(findings.screened).empty()
+            ? ""
+            : fmt::format(", so that #1 takes at least {:.4g} s a step, and longer with contention on links",
+                          best_step_s(findings.screened)),
+        unknown_text(status), why_open(findings));
   if (status.settled())
     return fmt::format(
         "proven optimal within the model{}{}: no other layout's lower bound, by sums or by analytic "
@@ -182,8 +191,9 @@ std::string status_text(const SearchFindings& findings) {
   const std::size_t screened = rows - (pending == counts.end() ? 0 : pending->second);
   const SearchStatus& status = findings.search_status;
   if (!findings.simulated && status.end == SearchEnd::limit)
-    return fmt::format("{} ranked by analytic step times, which ignore contention; no packets were simulated\n",
-                       layouts(ran));
+    return fmt::format(
+        "{} ranked by analytic step times, lower bounds that ignore contention; no packets were simulated\n",
+        layouts(ran));
   std::string text =
       status.unknown == 0
           ? fmt::format("{} of {} fit", number(findings.fitting), layouts(findings.layouts))
@@ -254,6 +264,20 @@ std::string screened_text(const SearchFindings& findings, std::int64_t k) {
 
 const io::Results& final_results(const SearchFindings& findings) {
   return findings.simulated && findings.search_status.simulated > 0 ? *findings.simulated : findings.screened;
+}
+
+std::string found_title(const SearchFindings& findings, const std::string& name) {
+  const io::Results& results = final_results(findings);
+  const double rate = best_of(throughputs(results)), step_s = best_step_s(results);
+  if (results.experiments.text_at("fidelity", by_throughput(results).front()) == "analytic")
+    return fmt::format(
+        "{}: no layout was simulated; the best of {} layouts that fit by its lower bound, which takes at "
+        "least {:.4g} s a step and longer with contention on links, at most {:.1f} tokens/s/GPU",
+        name, findings.fitting, step_s, rate);
+  const char* found =
+      findings.search_status.settled() ? "the fastest of" : "the best that was found, and not proven the fastest, of";
+  return fmt::format("{}: {} {} layouts that fit, {:.4g} s a step, {:.1f} tokens/s/GPU", name, found, findings.fitting,
+                     step_s, rate);
 }
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {

@@ -48,6 +48,9 @@ struct SearchFindings {
 /// Returns the results that answer the search: simulated ones, or those of the screening if there are none.
 const io::Results& final_results(const SearchFindings& findings);
 
+/// Says on one line what was found, of which at least one layout ran, and whether its step time is a bound.
+std::string found_title(const SearchFindings& findings, const std::string& name);
+
 std::string search_text(const SearchFindings& findings, std::int64_t k);
 nlohmann::ordered_json search_json(const SearchFindings& findings, std::int64_t k);
 

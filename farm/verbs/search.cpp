@@ -229,20 +229,6 @@ std::string search_directory_of(const cxxopts::ParseResult& parsed, const Search
   return run_directory_of(parsed, searched.sweep.name) + "-" + key.substr(0, kDigits);
 }
 
-/// Says on one line what was found.
-std::string found_title(const SearchFindings& findings, const std::string& name) {
-  const io::Results& results = final_results(findings);
-  const std::size_t best = by_throughput(results).front();
-  const bool analytic = results.experiments.text_at("fidelity", best) == "analytic";
-  const char* found = findings.simulated && findings.search_status.settled()
-                          ? "the fastest of"
-                          : "the best that was found, and not proven the fastest, of";
-  return fmt::format("{}: {} {} layouts that fit, {:.4g} s a step{}, {:.1f} tokens/s/GPU", name, found,
-                     findings.fitting, results.experiments.find("step_time_s")->number_at(best),
-                     analytic ? " at least (no queueing on links: the time was over before its packets)" : "",
-                     throughputs(results, {best}).front());
-}
-
 /// Returns on one line what the question leaves open, with the options that say otherwise, and what --emit implies.
 std::string assumed_text(const SearchSpace& space, const experiments::jobs::EmitTarget* target, bool open_stack) {
   std::vector<std::string> assumed = space.assumed;

@@ -9,6 +9,8 @@ import tempfile
 import time
 import unittest
 
+import h5py
+
 from program import PATIENCE_S, PROGRAM, ROOT, environment_in, run
 
 WORDS = ("--budget", 0, "--model", "gpt3-1.3b", "--cluster", "dgx_h100_superpod", "--nodes", 2, "--global-batch", 32)
@@ -180,6 +182,10 @@ class Search(unittest.TestCase):
         self.assertRegex(text, r"(?m)^ *1 +\d+ ")
         if told.returncode == 75:
             self.assertIn("the same line continues", text)
+        simulated = [status for results in rounds.glob("[0-9]*/results.h5")
+                     for status in h5py.File(results)["experiments/status"][()] if status == b"ran"]
+        # What was simulated heads the list; bounds do only where nothing was, and are called so.
+        self.assertEqual("lower bounds only: no layout was simulated" in text, not simulated, text)
         again = run(*words, "--json", directory=self.directory).stdout
         self.assertEqual([row["columns"] for row in json.loads(again)["top"]["rows"]],
                          [row["columns"] for row in self.found["top"]["rows"]])

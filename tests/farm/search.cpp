@@ -14,6 +14,7 @@
 #include "farm/search/search_rounds.hpp"
 #include "farm/search/search_space.hpp"
 #include "farm/search/searched_job.hpp"
+#include "farm/sweep/single_run.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -77,6 +78,43 @@ TEST_CASE("what other software gains is told apart from what the layout gains") 
   CHECK(other_switches(simulated_otherwise, best).names.empty());
   // A switch that means nothing to the best layout is none of the job's merits.
   CHECK(other_switches(settings("tp: 2, zero: 1"), settings("tp: 2, zero: 3")).names.empty());
+}
+
+TEST_CASE("an answer without simulated layouts is called a lower bound, and one with them is headed by one of them") {
+  const auto results_of = [](const std::string& fidelity) {
+    const experiments::Catalog catalog;
+    const std::string text =
+        "base: {model: llama3-8b, cluster: {like: dgx_h100_superpod, nodes: 2}, topology: {rail_optimized: {}}, "
+        "strategy: {tp: 8, global_batch: 16}}\n";
+    return SingleRun(experiments::parse_sweep(text, "s.yaml", {"fidelity=" + fidelity}, catalog)).results();
+  };
+  SearchFindings findings;
+  findings.layouts = 9, findings.fitting = 5;
+  findings.screened = results_of("analytic");
+  findings.screening = "run.search/screening-1";
+  findings.search_status = search_status(throughputs(findings.screened), {});
+  findings.search_status.end = SearchEnd::budget;
+  const double bound_s = findings.screened.experiments.find("step_time_s")->number_at(0);
+  const std::string at_least = fmt::format("takes at least {:.4g} s a step", bound_s);
+  CHECK_THAT(search_text(findings, 5),
+             Catch::Contains("lower bounds only: no layout was simulated, so that #1 " + at_least));
+  CHECK_THAT(
+      found_title(findings, "mine"),
+      Catch::StartsWith("mine: no layout was simulated; the best of 5 layouts that fit by its lower bound, which " +
+                        at_least));
+  findings.simulated = results_of("fluid");
+  findings.simulation = Simulation::fluids;
+  findings.search_status = search_status(throughputs(findings.screened), throughputs(*findings.simulated), {1e9});
+  findings.search_status.end = SearchEnd::budget;
+  const double simulated_s = findings.simulated->experiments.find("step_time_s")->number_at(0);
+  CHECK(simulated_s >= bound_s);
+  CHECK(&final_results(findings) == &*findings.simulated);
+  CHECK_THAT(search_text(findings, 5), !Catch::Contains("lower bounds only"));
+  CHECK_THAT(
+      found_title(findings, "mine"),
+      Catch::StartsWith(fmt::format("mine: the best that was found, and not proven the fastest, of 5 layouts that "
+                                    "fit, {:.4g} s a step, ",
+                                    simulated_s)));
 }
 
 TEST_CASE("rounds grow as long as something is open, and stop at the limit") {
