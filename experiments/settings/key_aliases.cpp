@@ -55,6 +55,22 @@ constexpr std::array<KeyAlias, 4> kKeyExplanations{{
     {"data_parallel_size", "here it is what the GPUs leave beside tp x cp x pp, which no key sets"},
 }};
 
+/// What people call the kinds of parallelism, alone or below strategy.
+constexpr std::array<KeyAlias, 11> kParallelism{{
+    {"tensor", "strategy.tp"},
+    {"tensor_parallel_size", "strategy.tp"},
+    {"pipeline", "strategy.pp"},
+    {"pipeline_parallel_size", "strategy.pp"},
+    {"pipeline_stages", "strategy.pp"},
+    {"stages", "strategy.pp"},
+    {"context", "strategy.cp"},
+    {"context_parallel", "strategy.cp"},
+    {"expert", "strategy.ep"},
+    {"expert_parallel", "strategy.ep"},
+    {"expert_parallel_size", "strategy.ep"},
+}};
+constexpr std::array<std::string_view, 2> kDataParallelism{"data", "data_parallel"};
+
 std::string_view last_part(std::string_view dotted) {
   return dotted.substr(dotted.rfind('.') + 1);  // npos + 1 is 0
 }
@@ -84,6 +100,12 @@ std::string unknown_key_hint(const std::string& dotted) {
     if (one.typed == last) return fmt::format("; here it is {}", one.replacement);
   for (const KeyAlias& one : kKeyExplanations)
     if (one.typed == last) return fmt::format("; {}", one.replacement);
+  if (first.size() == dotted.size() || dotted == fmt::format("strategy.{}", last)) {
+    for (const KeyAlias& one : kParallelism)
+      if (one.typed == last) return fmt::format("; here it is {}", one.replacement);
+    if (std::find(kDataParallelism.begin(), kDataParallelism.end(), last) != kDataParallelism.end())
+      return unknown_key_hint("dp");
+  }
   if (first.size() < dotted.size() && last == "like")
     return fmt::format("; '{0}' takes a name of the catalog: {0}=NAME", dotted.substr(0, dotted.size() - 5));
   return "";

@@ -50,6 +50,22 @@ Names gpus_of_chip(const std::string& name, const Catalog::Entries& known) {
   return found;
 }
 
+/// Returns the GPUs one of whose names has one character other than `name`. One with a character more or less is likely
+/// another chip: an H20 is no H200.
+Names gpus_nearly_named(const std::string& name, const Catalog::Entries& known) {
+  const std::string plain = plain_name(name);
+  Names found;
+  for (const auto& [entry, values] : known) {
+    Names names = values.also_called;
+    names.push_back(entry);
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& one) {
+          return one.size() == plain.size() && edit_distance(one, plain) == 1;
+        }))
+      found.push_back(entry);
+  }
+  return found;
+}
+
 /// Returns the name of a model on the hub without its owner, and without what tells how it was trained further: those
 /// have the same shape.
 std::string shape_name(const std::string& hub_name) {
@@ -94,6 +110,9 @@ std::string plain_name(const std::string& name) {
 std::string unknown_name_hint(const std::string& kind, const std::string& name, const Catalog::Entries& known) {
   if (kind == "gpus")
     if (const Names found = gpus_of_chip(name, known); !found.empty())
+      return fmt::format("; did you mean {}?", quoted(found));
+  if (kind == "gpus")
+    if (const Names found = gpus_nearly_named(name, known); !found.empty())
       return fmt::format("; did you mean {}?", quoted(found));
   if (kind == "models" && is_hub_name(name)) {
     if (const Names found = models_of_shape(name, known); !found.empty())

@@ -107,6 +107,19 @@ std::vector<std::string> read_set_options(const cxxopts::ParseResult& parsed) {
   return set;
 }
 
+/// Returns the options that set keys as they were given: "--tp 3 --set strategy.split=even"; empty if there are none.
+std::string given_keys(const cxxopts::ParseResult& parsed) {
+  std::string text;
+  const auto add = [&](const std::string& option, const std::string& value) {
+    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, value);
+  };
+  for (const KeyOption& one : kKeyOptions)
+    if (parsed.count(one.name) > 0) add(one.name, required(parsed, one.name));
+  if (parsed.count("set") > 0)
+    for (const std::string& one : parsed["set"].as<std::vector<std::string>>()) add("set", one);
+  return text;
+}
+
 SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
   SearchOptions search_options;
   if (parsed.count("like") == 0) search_options.model = required(parsed, "model");
@@ -195,7 +208,13 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
   experiments::ReadOptions options;
   if (until) options.is_over = [until] { return LayoutSearch::Clock::now() > *until; };
   const auto read = [&](const std::string& yaml) {
-    return SearchInput{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog, options)};
+    try {
+      return SearchInput{yaml, experiments::parse_sweep(yaml, space.name + ".yaml", {}, catalog, options)};
+    } catch (const core::InputError& error) {
+      // Nobody wrote the document: what is wrong with it is what was asked for.
+      if (const std::string given = given_keys(parsed); !given.empty()) throw error.at(given, 0);
+      throw;
+    }
   };
   const std::string sample = parsed.count("sample") > 0 ? required(parsed, "sample") : "";
   const std::int64_t seed = integer_option(parsed, "seed", 0, 1'000'000'000);

@@ -254,7 +254,10 @@ class Search(unittest.TestCase):
                             (WORDS + ("--nodes", "none"), "--nodes"),
                             (WORDS + ("--packet", -1), "--packet"),
                             (WORDS + ("--gpu", "h100_sxm"), "leave --gpu out"),
-                            (WORDS + ("--tp", 3), "tp_by_node"),
+                            (WORDS + ("--tp", 3), "manyworlds search: --tp 3: no valid point: tp must divide"),
+                            (WORDS + ("--precision", "fp9"), "manyworlds search: --precision fp9: 'strategy.stack."
+                                                             "precision' must be one of bf16,"),
+                            (WORDS + ("--set", "strategy.tensor=4"), "here it is strategy.tp"),
                             (WORDS + ("--stack", "megatron"), "megatron"),
                             (WORDS + ("--sample", 10 ** 6), "valid points")):
             with self.subTest(words=words):

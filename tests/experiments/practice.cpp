@@ -1,4 +1,6 @@
 // What settings mean that nobody gives: today's practice, and that of 2021.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "core/step/compile/memory_requirement.hpp"
@@ -9,6 +11,7 @@ using namespace manyworlds;
 using namespace manyworlds::experiments;
 using namespace manyworlds::experiments::testing;
 using Catch::Contains;
+using Catch::EndsWith;
 
 namespace {
 
@@ -259,6 +262,19 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK(integer(today({"tensor_model_parallel_size=2"}), "strategy.tp") == 2);
   CHECK(integer(today({"model.hidden_size=4096"}), "model.hidden") == 4096);
   CHECK_THAT(refusal({"model.tensor_parallel=2"}), Contains("here it is strategy.tp"));
+  for (const auto& [word, key] : {std::pair("tensor", "tp"),
+                                  {"pipeline", "pp"},
+                                  {"context", "cp"},
+                                  {"expert", "ep"},
+                                  {"tensor_parallel_size", "tp"},
+                                  {"expert_parallel", "ep"}}) {
+    INFO(word);
+    const std::string set = fmt::format("{}=2", word), hint = fmt::format("; here it is strategy.{}", key);
+    CHECK_THAT(refusal({"strategy." + set}), EndsWith(hint));
+    CHECK_THAT(refusal({set}), EndsWith(hint));
+    CHECK_THAT(refusal({"model." + set}), !Contains(hint));
+  }
+  CHECK_THAT(refusal({"strategy.data=2"}), Contains("what the GPUs leave beside tp x cp x pp"));
   CHECK_THAT(refusal({"model.max_position_embeddings=2"}), Contains("model.sequence"));
   CHECK_THAT(refusal({"globl_batch=2"}), Contains("did you mean 'global_batch'?"));
   CHECK_THAT(refusal({"xyzzy=2"}), Contains("known are model, cluster"));
