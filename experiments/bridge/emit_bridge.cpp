@@ -39,7 +39,7 @@ constexpr const char* kProgram =
 class BridgeWriter {
  public:
   BridgeWriter(const Settings& experiment, const Job* like)
-      : experiment_(experiment), changes_(experiment, like), launch_(megatron_launch(experiment)) {}
+      : experiment_(experiment), like_(like), changes_(experiment, like), launch_(megatron_launch(experiment)) {}
 
   EmittedJob write();
 
@@ -53,6 +53,7 @@ class BridgeWriter {
   std::string setting(const std::string& key) const { return text_of(experiment_, key); }
 
   const Settings& experiment_;
+  const Job* like_;
   JobChanges changes_;
   MegatronLaunch launch_;
   std::string lines_;
@@ -119,7 +120,7 @@ EmittedJob BridgeWriter::write() {
   }
   if (given("squared-relu")) add("model.activation_func", "squared_relu", {"model.activation"});
   add_switches("model.");
-  result.text = "#!/bin/bash\n" + connections_line(experiment_) + array("MODEL");
+  result.text = script_head(launch_, like_) + connections_line(experiment_) + array("MODEL");
   add_arguments(launch_.layout);
   add_switches("strategy.");
   result.text += array("LAYOUT");
@@ -136,7 +137,7 @@ EmittedJob BridgeWriter::write() {
   if (fused) add("model.bias_activation_fusion", "true", {"strategy.stack.bias_activation_fusion"});
   if (given("cuda-graph-impl"))
     for (const char* field : {"model.use_te_rng_tracker", "rng.te_rng_tracker"}) add(field, "true", {});
-  result.text += array("SOFTWARE") + torchrun_lines(launch_) + fmt::format(kProgram, kBridgeRecipe);
+  result.text += array("SOFTWARE") + torchrun_lines(launch_, like_) + fmt::format(kProgram, kBridgeRecipe);
   result.notes = launch_.notes;
   return result;
 }

@@ -39,6 +39,7 @@ struct Job {
   std::size_t mapped = 0;       // arguments that settings follow from
   std::vector<std::string> notes;
   std::vector<std::string> beside_the_step;  // the irrelevant ones as they are given, where the reader keeps them
+  bool is_batch_job = false;                 // Slurm starts it
   UnknownSize unknown_size;                  // why nobody says how many GPUs, if the file begins to
 };
 

@@ -31,6 +31,7 @@ struct JobArguments {
   std::string stack = {};            // of the catalog, if the kind of file tells: software of before 2023
   std::vector<Text> documents = {};  // here-documents of the script, which are files that it writes
   UnknownSize unknown_size = {};     // of a launcher
+  bool is_batch_job = false;         // Slurm starts it: #SBATCH lines, or srun
 };
 
 /// Splits the words behind a program's name into arguments, by how many values each takes. Throws InputError for a word

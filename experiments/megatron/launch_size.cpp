@@ -126,6 +126,7 @@ void read_launch_size(const std::vector<Text>& launcher, const std::vector<std::
   for (const Text& word : launcher) words.push_back(word.text);
   const Options given = options_of(words), batch = batch_options(texts);
   const bool torchrun = is_torchrun(words);
+  to.is_batch_job = !batch.empty() || std::find(words.begin(), words.end(), "srun") != words.end();
   to.nodes = first_of(given, {"nnodes", "num-nodes", "nodes"});
   if (to.nodes == 0) to.nodes = first_of(batch, {"nodes"});
   to.gpus_per_node = first_of(given, {"nproc-per-node", "num-gpus"});

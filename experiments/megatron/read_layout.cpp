@@ -36,6 +36,7 @@ void MegatronReader::read_gpus() {
   const std::int64_t told = arguments_.gpus > 0 ? arguments_.gpus : arguments_.nodes * arguments_.gpus_per_node;
   job_.gpus = options_.gpus > 0 ? options_.gpus : told;
   job_.unknown_size = arguments_.unknown_size;
+  job_.is_batch_job = arguments_.is_batch_job;
   if (options_.gpus > 0 && told > 0 && told != options_.gpus)
     note(fmt::format("the file starts {} GPUs; here it is {}", told, options_.gpus));
   if (job_.gpus > kMaxRanks) job_.gpus = 0;

@@ -37,8 +37,13 @@ EmittedJob emit_megatron(const Settings& experiment, const Job* like);
 /// the order in which they are launched; more where FSDP or the exchange of tokens runs beside them.
 std::string connections_line(const Settings& experiment);
 
-/// Returns the lines that start a program on all GPUs with torchrun, up to its name.
-std::string torchrun_lines(const MegatronLaunch& launch);
+/// Returns the first lines of a script: the interpreter, and, if Slurm starts the job of --like, #SBATCH lines with the
+/// nodes, one task on each, and its GPUs.
+std::string script_head(const MegatronLaunch& launch, const Job* like);
+
+/// Returns the lines that start a program on all GPUs with torchrun, up to its name; with srun if the job of --like is
+/// a batch job of Slurm's.
+std::string torchrun_lines(const MegatronLaunch& launch, const Job* like);
 
 /// Returns a bash array NAME=(…) with one argument on each line, and comments where the job of --like differs.
 std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,

@@ -14,8 +14,10 @@
 #include "core/step/compile/memory_requirement.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
+#include "core/workload/strategy/parameters.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
+#include "experiments/models/model_config.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/emit_options.hpp"
 #include "farm/cli/job_options.hpp"
@@ -212,6 +214,23 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
   return SingleRun(sweep, ranks, &progress);
 }
 
+/// Returns what a job's file was read as: the model's parameters, the GPUs and their layout, and the batch.
+std::string sizes_text(const experiments::Experiment& experiment) {
+  const experiments::ExperimentConfig config = experiment.config();
+  const core::workload::Model& model = config.configuration.model;
+  const core::workload::Strategy& strategy = config.configuration.strategy;
+  const std::int64_t gpus = config.cluster.gpus(), group = strategy.tp * strategy.cp * strategy.pp;
+  const std::string name = experiment.settings.text("model.name"), gpu = experiment.settings.text("cluster.gpu.name");
+  return fmt::format(
+      "sizes             {}{} parameters in {} layers; {} GPUs{}: tp {}, pp {}, cp {}, dp {}{}; {} samples of {} "
+      "tokens, "
+      "{} a micro-batch\n",
+      name.empty() ? "" : name + ", ", experiments::models::count_text(core::workload::model_parameters(model)),
+      model.layers, gpus, gpu.empty() ? "" : " (" + gpu + ")", strategy.tp, strategy.pp, strategy.cp, gpus / group,
+      strategy.ep > 1 ? fmt::format(", ep {}", strategy.ep) : "", strategy.global_batch, model.sequence,
+      strategy.micro_batch);
+}
+
 /// Reads SPEC; where it names no stack, the software is that of what is emitted.
 experiments::Sweep read_spec(const cxxopts::ParseResult& parsed, const experiments::jobs::EmitTarget* target) {
   experiments::Sweep sweep = one_experiment(parsed);
@@ -275,8 +294,10 @@ int run_run(const Invocation& invocation) {
   const SingleRun run = run_with_progress(sweep, recording.ranks());
   const Row row{run.results().experiments};
   const std::optional<OwnView> own = row.ran() ? own_view(*parsed, row, sweep.experiments.front()) : std::nullopt;
-  if (job && parsed->count("json") == 0)
+  if (job && parsed->count("json") == 0) {
     for (const std::string& line : explanation(*job)) std::cout << line << "\n";
+    std::cout << sizes_text(sweep.experiments.front());
+  }
   std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own).dump(1) + "\n"
                                           : as_text(row, sweep, own) + io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});

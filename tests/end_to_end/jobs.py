@@ -50,6 +50,13 @@ class Jobs(unittest.TestCase):
         for name in ("status", "step_time_ps", "memory_peak_bytes", "tokens_per_s_per_gpu"):
             self.assertEqual(mine[name], theirs[name], name)
 
+    def test_what_is_run_says_the_sizes_that_it_was_read_with(self):
+        # Per layer four square projections, three of the gated network and two norms; two tables and the last norm.
+        parameters = 4 * (4 * 1024 ** 2 + 3 * 1024 * 2816 + 2 * 1024) + 2 * 32000 * 1024 + 1024
+        text = self.program("run", "--like", "train.sh", *MACHINES).stdout
+        self.assertIn(f"sizes             {parameters / 1e6:.4g} M parameters in 4 layers; 16 GPUs (h100_sxm): tp 2, pp 1, cp 1, "
+                      "dp 8; 32 samples of 1024 tokens, 1 a micro-batch\n", text)
+
     def test_the_only_layout_of_a_search_is_the_jobs_own(self):
         words = (*MACHINES, *ONE_LAYOUT, "-j", 1, "--in-process", "--store", "none", "-o", "found")
         text = self.program("search", "--like", "train.sh", *words).stdout

@@ -250,6 +250,40 @@ TEST_CASE("what nobody says of a model is told where a framework has a default f
   CHECK(unknown("torchtitan", "llama3-8b").empty());              // its flavor has both
 }
 
+TEST_CASE("a job that Slurm starts is emitted as one, on the nodes of the experiment") {
+  const auto emitted = [&](const std::string& head, const std::string& launcher, const std::string& target) {
+    const std::string script =
+        "#!/bin/bash\n" + head + launcher +
+        " torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
+        "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --vocab-size "
+        "32000 --bf16 --use-distributed-optimizer\n";
+    const Job job = read_job(JobFile{"train.sh", script}, {{}, kGpus}, catalog());
+    const Experiment one = parse_sweep(document_of(job, kMachines), job.file, {}, catalog()).experiments.at(0);
+    const std::string text = file_text(emit_job(emit_target(target), one.settings, &job, catalog()), {"a title"});
+    CHECK(read_job(JobFile{"train.sh", text}, {}, catalog()).gpus == kGpus);
+    return text;
+  };
+  const auto experiment_nodes = kGpus / 8;  // of kMachines, whatever the job had
+  const std::string batch =
+      fmt::format("#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=8\n", experiment_nodes);
+  const std::string run =
+      fmt::format("\nsrun --ntasks-per-node 1 torchrun --nproc_per_node 8 --nnodes {} ", experiment_nodes);
+  for (const char* target : {"megatron", "bridge"}) {
+    for (const auto& [head, launcher] : {std::pair("#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n", "srun"),
+                                         {"#SBATCH --nodes=4\n", ""},
+                                         {"", "srun --nodes 4"}}) {
+      const std::string text = emitted(head, launcher, target);
+      INFO(text);
+      // sbatch reads its lines up to the first command.
+      CHECK(text.starts_with("#!/bin/bash\n# a title\n" + batch));
+      CHECK(text.find(run) != std::string::npos);
+    }
+    const std::string plain = emitted("", "", target);
+    CHECK(plain.find("SBATCH") == std::string::npos);
+    CHECK(plain.find("srun") == std::string::npos);
+  }
+}
+
 TEST_CASE("what a job says of its model comes back as arguments, and what it says of its data as a comment") {
   const std::string script =
       "#!/bin/bash\nDATA=$1\ntorchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
