@@ -119,9 +119,9 @@ bool is_usual(const Entry& entry) {
 /// Returns the key that an unknown one is a misspelling of: at most two edits, and one in four letters; empty if none
 /// is that near.
 std::string misspelt(const std::string& key, const std::vector<std::string>& known) {
-  constexpr std::size_t kLettersOfAnEdit = 4, kMostEdits = 2, kLongest = 64;
+  constexpr std::size_t kLettersOfAnEdit = 4, kMaxEdits = 2, kLongest = 64;
   if (key.size() > kLongest) return "";
-  std::size_t allowed = std::min(kMostEdits, key.size() / kLettersOfAnEdit);
+  std::size_t allowed = std::min(kMaxEdits, key.size() / kLettersOfAnEdit);
   const std::string* nearest = nullptr;
   for (const std::string& one : known) {
     const std::size_t edits = edit_distance(key, one);
