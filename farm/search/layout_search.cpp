@@ -71,6 +71,7 @@ class DeferredCtrlC {
 
 /// Returns whether a run directory is that of another job: of a search of this space with other limits.
 bool holds_another(const std::filesystem::path& directory, const std::string& job) {
+  if (std::filesystem::is_symlink(directory)) return false;
   std::ifstream file(directory / "sweep.resolved.json", std::ios::binary);
   return file && std::string(std::istreambuf_iterator<char>(file), {}) != job;
 }
@@ -140,8 +141,23 @@ int LayoutSearch::run() {
   // A longer screening whose best there was no time to simulate is no answer beside what was simulated before it.
   if (findings_ && !findings_->simulated && last_simulated_) std::tie(findings_, screened_) = *last_simulated_;
   if (findings_) update_status();
+  link_answer();
   if (end_ == SearchEnd::stopped) return kExitDrained;
   return code == kExitDrained ? kExitDone : code;
+}
+
+void LayoutSearch::link_answer() const {
+  if (!findings_) return;
+  const std::filesystem::path& directory = options_.directory;
+  const std::filesystem::path answer = findings_->simulated ? findings_->simulated_run : findings_->screening;
+  if (answer == directory ||
+      (std::filesystem::exists(std::filesystem::symlink_status(directory)) && !std::filesystem::is_symlink(directory)))
+    return;
+  std::error_code ignored;  // without links, the answer is where the text says
+  std::filesystem::remove(directory, ignored);
+  std::filesystem::create_directory_symlink(
+      std::filesystem::relative(answer, std::filesystem::absolute(directory).parent_path(), ignored), directory,
+      ignored);
 }
 
 /// Returns findings without simulated layouts, of a screening in `directory`.
@@ -243,6 +259,8 @@ int LayoutSearch::simulate_best(std::size_t count, bool is_answer) {
                   directory.string());
   else if (is_answer)
     directory = options_.directory;
+  if (directory == options_.directory && std::filesystem::is_symlink(directory))
+    std::filesystem::remove(directory);  // of a search that ended before its answer
   std::optional<io::Results> results;
   const int code = run_in(directory, best, simulation_deadline(), results);
   if (!results) {

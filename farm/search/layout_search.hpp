@@ -60,6 +60,10 @@ class LayoutSearch {
     return options_.directory.string() + ".search/" + name;
   }
 
+  /// Lets the run directory be a link to the last round that has results, if the search ended before the round that
+  /// writes it. A search that goes on replaces the link.
+  void link_answer() const;
+
   RunOptions options_;
   experiments::Sweep sweep_;
   bool share_;

@@ -240,9 +240,15 @@ std::string agreement_text(const SearchFindings& findings) {
                      meaning);
 }
 
+/// Returns the settings that all rows of a further table have in common, as a line; empty if `above` has said them.
+std::string common_text(const io::Ranking& ranking, const std::string& above) {
+  const std::string& common = ranking.common_settings;
+  return common.empty() || common == above ? "" : fmt::format("all: {}\n", common);
+}
+
 /// Returns the best of the screening that were not simulated, as far as the `k` best that are listed lack some; empty
-/// if there are none.
-std::string screened_text(const SearchFindings& findings, std::int64_t k) {
+/// if there are none. `above` are the settings that the table before has in common.
+std::string screened_text(const SearchFindings& findings, std::int64_t k, const std::string& above) {
   const auto listed = static_cast<std::int64_t>(by_throughput(*findings.simulated).size());
   if (listed >= k) return "";
   io::Ranking others = ranked(findings.screened);
@@ -256,8 +262,8 @@ std::string screened_text(const SearchFindings& findings, std::int64_t k) {
   const io::RankingTable lines = io::render_table(findings.screened, others);
   return fmt::format(
       "\nnot simulated, by their analytic step times, which are lower bounds; differences are from the least of these, "
-      "{:.4g} s\n{}",
-      best, io::align_columns(lines.lines, lines.left_aligned));
+      "{:.4g} s\n{}{}",
+      best, io::align_columns(lines.lines, lines.left_aligned), common_text(others, above));
 }
 
 }  // namespace
@@ -282,15 +288,18 @@ std::string found_title(const SearchFindings& findings, const std::string& name)
 
 std::string search_text(const SearchFindings& findings, std::int64_t k) {
   const io::Results& results = final_results(findings);
-  const io::RankingTable best = io::render_table(results, ranked(results, k));
+  const io::Ranking ranking = ranked(results, k);
+  const io::RankingTable best = io::render_table(results, ranking);
   std::string text = status_text(findings) + "\n" + (best.note.empty() ? "" : best.note + "\n") +
                      io::align_columns(best.lines, best.left_aligned) + best.footer;
-  if (&results != &findings.screened) text += agreement_text(findings) + screened_text(findings, k);
+  if (&results != &findings.screened)
+    text += agreement_text(findings) + screened_text(findings, k, ranking.common_settings);
   text += training_text(results);
   const io::Ranking front = front_of(results, ranked(results));
   const io::RankingTable lines = io::render_table(results, front);
-  return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}", layouts(front.rows.size()),
-                            io::align_columns(lines.lines, lines.left_aligned));
+  return text + fmt::format("\nPareto front of these (throughput against memory), {}\n{}{}", layouts(front.rows.size()),
+                            io::align_columns(lines.lines, lines.left_aligned),
+                            common_text(front, ranking.common_settings));
 }
 
 Json search_json(const SearchFindings& findings, std::int64_t k) {

@@ -36,6 +36,7 @@ const Column& require_column(const std::string& typed, const Table& table, const
   std::vector<std::string> known, ending;
   for (const Column& column : table.columns) {
     known.push_back(column.name);
+    if (column.name.find('.') != std::string::npos) known.push_back(column.name.substr(column.name.rfind('.') + 1));
     if (column.name.ends_with("." + name)) ending.push_back(column.name);
   }
   if (ending.size() == 1) return *table.find(ending.front());

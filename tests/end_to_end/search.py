@@ -164,7 +164,10 @@ class Search(unittest.TestCase):
         self.assertGreater(len(found["top"]["rows"]), 0)
         if found["fidelity"] == "packet" and found["ended"] == "budget":
             self.assertEqual(found["settled"], found["open"]["layouts"] == 0)
+        listed = json.loads(run("top", "short", "--json", directory=self.directory).stdout)["rows"]
+        self.assertEqual(listed[0]["columns"], found["top"]["rows"][0]["columns"])  # the announced run is the answer
         whole = json.loads(run("search", *words, "--budget", 0, directory=self.directory).stdout)
+        self.assertFalse((self.directory / "short").is_symlink())
         self.assertEqual(whole["ended"], "limit")
         self.assertEqual([row["columns"] for row in whole["top"]["rows"][:5]],
                          [row["columns"] for row in self.found["top"]["rows"]])
