@@ -40,8 +40,9 @@ std::vector<std::string> read_back_notes(const Settings& read_back, const Emitte
                                          const Settings& experiment) {
   std::vector<std::string> notes;
   for (const auto& [key, value, other] : differences(experiment, read_back)) {
+    const std::string begin = key + " ";
     const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(),
-                                  [&](const std::string& note) { return note.starts_with(key + " "); });
+                                  [&](const std::string& note) { return note.starts_with(begin); });
     if (!told) notes.push_back(fmt::format("{} {}: such a job has {}", key, value, other));
   }
   return notes;
