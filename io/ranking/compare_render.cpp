@@ -60,10 +60,19 @@ std::vector<std::int64_t> rounded(const ExperimentComparison::Decomposition& dec
   return units;
 }
 
-/// Renders a table of parts: A, B, B - A and its share. Values are rounded to `decimals` so that columns and rows add
-/// up as shown.
+/// Returns whether parts have shares of the difference that mean something: of one that is small beside the totals,
+/// parts of opposite signs would be many times as much.
+bool shares_mean_something(const ExperimentComparison::Decomposition& decomposition) {
+  constexpr double kLeastDifference = 0.01;
+  const auto larger = static_cast<double>(std::max(decomposition.total[0], decomposition.total[1]));
+  return std::abs(static_cast<double>(decomposition.difference())) >= kLeastDifference * larger;
+}
+
+/// Renders a table of parts: A, B, B - A and, unless `tie`, its share. Values are rounded to `decimals` so that columns
+/// and rows add up as shown.
 std::string parts_text(const std::string& title, const ExperimentComparison::Decomposition& decomposition, double unit,
-                       int decimals) {
+                       int decimals, bool tie) {
+  const bool with_shares = !tie && shares_mean_something(decomposition);
   const double scale = std::pow(10.0, decimals);
   const auto fixed = [&](std::int64_t units, bool sign) {
     const double value = static_cast<double>(units) / scale;
@@ -74,12 +83,12 @@ std::string parts_text(const std::string& title, const ExperimentComparison::Dec
   TextTable lines{{title, "A", "B", "B - A", "share of difference"}};
   for (std::size_t i = 0; i < decomposition.parts.size(); ++i)
     lines.push_back({decomposition.parts[i].name, fixed(a[i], false), fixed(b[i], false), fixed(b[i] - a[i], true),
-                     in_per_cent(decomposition.share_of(decomposition.parts[i]))});
+                     with_shares ? in_per_cent(decomposition.share_of(decomposition.parts[i])) : kMissing});
   const auto sum = [](const std::vector<std::int64_t>& all) {
     return std::accumulate(all.begin(), all.end(), std::int64_t{0});
   };
   lines.push_back({"total", fixed(sum(a), false), fixed(sum(b), false), fixed(sum(b) - sum(a), true),
-                   decomposition.difference() == 0 ? kMissing : "100.0 %"});
+                   with_shares && decomposition.difference() != 0 ? "100.0 %" : kMissing});
   return in_columns(lines);
 }
 
@@ -196,9 +205,12 @@ std::string render_text(const ExperimentComparison& comparison) {
                         : comparison.is_bound(0)                         ? "A is"
                                                                          : "B is");
   text += distinction_text(comparison);
-  if (comparison.time) text += "\n" + parts_text("where the time went, s", *comparison.time, 1e12, 6);
+  if (comparison.time)
+    text += "\n" + parts_text("where the time went, s", *comparison.time, 1e12, 6,
+                              comparison.distinction == Distinction::indistinguishable);
   if (comparison.memory)
-    text += "\n" + parts_text("memory of the peak rank, GiB", *comparison.memory, static_cast<double>(1 << 30), 3);
+    text +=
+        "\n" + parts_text("memory of the peak rank, GiB", *comparison.memory, static_cast<double>(1 << 30), 3, false);
   return text;
 }
 

@@ -161,6 +161,32 @@ TEST_CASE("what can be said of two step times is what the ranking says of them")
   CHECK_THAT(render_text(compare_experiments(results, 0, 9)), Catch::Contains("both are equally fast"));
 }
 
+TEST_CASE("parts have no share of a difference that is a tie or less than a hundredth of the total") {
+  Results results = sample_results();
+  auto& step = std::get<std::vector<double>>(
+      std::find_if(results.experiments.columns.begin(), results.experiments.columns.end(), [](const Column& each) {
+        return each.name == "step_time_s";
+      })->values);
+  const auto shares_of_parts = [&](std::int64_t a, std::int64_t b) {
+    const std::string text = render_text(compare_experiments(results, a, b));
+    const std::string from_there = text.substr(text.find("where the time went"));
+    const std::string table = from_there.substr(0, from_there.find("\n\n"));
+    return std::count(table.begin(), table.end(), '%');
+  };
+  CHECK(shares_of_parts(0, 8) == 4);  // of three parts and their total: 1 and 3 s
+  step[8] = 1.009 * step[0];
+  CHECK(shares_of_parts(0, 8) == 0);
+  step[8] = 1.02 * step[0];
+  CHECK(shares_of_parts(0, 8) > 0);
+  std::vector<double> low, high;
+  for (const double s : step) low.push_back(0.9 * s), high.push_back(1.4 * s);
+  add(results, "step_time_low_s", "s", low);
+  add(results, "step_time_high_s", "s", high);
+  add(results, "distinguishable_ratio", "", std::vector<double>(12, 1.1));
+  CHECK_THAT(render_text(compare_experiments(results, 0, 8)), Catch::Contains("a tie"));
+  CHECK(shares_of_parts(0, 8) == 0);
+}
+
 TEST_CASE("ids that a run does not have, and one id twice, are refused with what would be right") {
   CHECK_THROWS_WITH(compare_experiments(sample_results(), 0, 12),
                     Catch::Contains("no experiment 12") && Catch::Contains("ids from 0 to 11"));
