@@ -99,7 +99,7 @@ void add_run_options(cxxopts::Options& options) {
       "srun", "srun --mpi=pmix starts the ranks instead of mpirun: in a Slurm job")(
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
       cxxopts::value<std::string>()->default_value(default_store_limit()),
-      "SIZE")("stop-after", "drain after this time, to be resumed", cxxopts::value<std::string>(), "DURATION")(
+      "SIZE")("stop-after", "stop after this time, to be resumed", cxxopts::value<std::string>(), "DURATION")(
       "start-time", "how long the ranks may take to find each other; default: 1m, in a batch job 5m",
       cxxopts::value<std::string>(),
       "DURATION")("rebuild", "take over a run directory that another build began: what that one computed is dropped");

@@ -120,6 +120,21 @@ std::string duration_text(double seconds) {
   return fmt::format("{}h{:02}m", whole_s / 3600, whole_s / 60 % 60);
 }
 
+namespace {
+
+/// Returns what a state of status.json means to whoever waits for the run.
+std::string state_text(const std::string& state) {
+  if (state == "draining") return "stopping (what runs is finished)";
+  if (state == "drained") return "stopped";
+  return state;
+}
+
+std::string counted_ranks(std::uint64_t ranks) {
+  return fmt::format("{} {}", ranks, ranks == 1 ? "rank" : "ranks");
+}
+
+}  // namespace
+
 std::string progress_line(const nlohmann::json& status) {
   std::string line;
   for (const auto& kind : status.at("kinds"))
@@ -133,8 +148,8 @@ std::string progress_line(const nlohmann::json& status) {
   if (const auto failed = status.at("failed").get<std::uint64_t>(); failed > 0)
     line += fmt::format(", {} failed", failed);
   if (const auto lost = status.at("ranks_lost").get<std::uint64_t>(); lost > 0)
-    line += fmt::format(", {} ranks lost", lost);
-  if (const auto state = status.at("state").get<std::string>(); state != "running") line += ", " + state;
+    line += fmt::format(", {} lost", counted_ranks(lost));
+  if (const auto state = status.at("state").get<std::string>(); state != "running") line += ", " + state_text(state);
   return line;
 }
 
@@ -187,8 +202,8 @@ std::string describe_experiments(const nlohmann::json& status) {
 
 std::string describe_status(const nlohmann::json& status) {
   std::string text =
-      fmt::format("{} on {} (process {}), {} ranks\n", line_of(status.at("state")), line_of(status.at("host")),
-                  status.at("pid").get<std::int64_t>(), status.at("ranks").get<std::int64_t>());
+      fmt::format("{} on {} (process {}), {}\n", state_text(line_of(status.at("state"))), line_of(status.at("host")),
+                  status.at("pid").get<std::int64_t>(), counted_ranks(status.at("ranks").get<std::uint64_t>()));
   if (const auto reason = status.find("reason"); reason != status.end()) text += line_of(*reason) + "\n";
   text += core::line_text(progress_line(status)) +
           fmt::format("\n{} so far, {} of it known before\n", duration_text(status.at("elapsed_s").get<double>()),

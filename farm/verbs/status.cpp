@@ -17,12 +17,12 @@ namespace manyworlds::farm::commands {
 
 namespace {
 
+/// Throws InputError if there is no status: before a run's first two seconds, and where a full disk took it.
 nlohmann::json read(const std::string& directory) {
   if (auto status = read_run_status(directory)) return *std::move(status);
-  std::string reason = "it has no status.json yet";
   if (const auto completion = completion_of(directory); completion && completion->reason)
-    reason = "its last start ended: " + *completion->reason;
-  throw core::InputError(fmt::format("{}: the run has not started: {}", directory, reason));
+    throw core::InputError(fmt::format("{}: the run ended without a status: {}", directory, *completion->reason));
+  throw core::InputError(fmt::format("{}: the run has no status.json yet", directory));
 }
 
 int run_status(const Invocation& invocation) {

@@ -58,7 +58,7 @@ class Interruptions(unittest.TestCase):
         self.assertTrue(told.startswith(state), told)
         line = f"manyworlds resume {name} --store none"
         self.assertIn(f"`{line}` resumes it", told)
-        if state == "drained":
+        if state == "stopped":
             self.check_partial_results(name)
         run(*line.split()[1:], "-j", 2, directory=self.directory)
         figures = provenance(self.directory / name / "results.h5")
@@ -85,7 +85,7 @@ class Interruptions(unittest.TestCase):
             self.assertEqual(process.returncode, 75, said)
             self.assertIn(f"`manyworlds resume {name} --store none` resumes it", said)
             self.assertEqual(marked(self.mark), [])
-            self.check_goes_on(name, "drained", computed_before=False)  # two seconds may go by in planning
+            self.check_goes_on(name, "stopped", computed_before=False)  # two seconds may go by in planning
 
     def test_asked_once_to_stop_it_drains(self):
         process = self.start("asked", "-j", "2")
@@ -94,7 +94,7 @@ class Interruptions(unittest.TestCase):
         said = process.communicate(timeout=PATIENCE_S)[1]
         self.assertEqual(process.returncode, 75, said)
         self.assertIn("once more Ctrl-C stops at once", said)
-        self.check_goes_on("asked", "drained")
+        self.check_goes_on("asked", "stopped")
 
     def test_asked_twice_to_stop_it_stops_at_once(self):
         process = self.start("told", "-j", "2")

@@ -108,6 +108,7 @@ TEST_CASE("progress counts per kind and expects the time that cost predicts of e
   // Steps of a cost of 10 took 2.5 s, so that 25 take 6.25 s; 3 s of work took 1.5 s.
   CHECK(status["time_left_s"] == Approx(3.125));
   CHECK(progress_line(status) == "collectives 1/1, steps 1/3, 1.3/s, 3s left");
+  CHECK_THAT(progress_line(progress.status("draining", 1.5)), Catch::EndsWith(", stopping (what runs is finished)"));
   CHECK(duration_text(59.6) == "1m00s");
   CHECK(duration_text(3'725) == "1h02m");
 }

@@ -78,6 +78,15 @@ const std::vector<json> kOthers{nullptr,
 
 }  // namespace
 
+TEST_CASE("a run that was stopped is told as such, and how it goes on") {
+  json status = sweep_status();
+  status["state"] = "drained";
+  status["ranks"] = 1;
+  const std::string text = describe_status(status);
+  CHECK_THAT(text, Catch::StartsWith("stopped on ") && Contains("), 1 rank\n") && Contains("` resumes it") &&
+                       !Contains("drained"));
+}
+
 TEST_CASE("a status that any one value has become another in is told as it is, or refused as none of ours") {
   const json good = sweep_status();
   REQUIRE(told(parse_status(good.dump(), "status.json")) > 500);
