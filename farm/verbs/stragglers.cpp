@@ -54,17 +54,20 @@ double throughput(const core::step::CompiledStep& compiled, double kernels_s) {
 
 std::string as_text(const StragglerReport& report, const core::step::CompiledStep& compiled,
                     const experiments::MeasurementModel& measurement) {
-  std::string text = fmt::format(
-      "{} ranks, {} steps measured with {:g} % noise\n"
-      "MnRtt/Rnk: {:.6f}s/{} | MxRtt/Rnk: {:.6f}s/{} | MnEtpt/Rnk: {:.2f}TF/{} | MxEtpt/Rnk: {:.2f}TF/{}\n",
-      compiled.layout().ranks(), measurement.steps, 100 * measurement.noise, report.min_s, report.min_rank,
-      report.max_s, report.max_rank, throughput(compiled, report.max_s), report.max_rank,
-      throughput(compiled, report.min_s), report.min_rank);
+  const auto extreme = [&](double seconds, core::step::RankId rank) {
+    return fmt::format("{:.6f} s ({:.1f} TFLOP/s of the model) on rank {}", seconds, throughput(compiled, seconds),
+                       rank);
+  };
+  std::string text =
+      fmt::format("{} ranks, {} steps measured with {:g} % noise\nkernels of a step take from {} to {}\n",
+                  compiled.layout().ranks(), measurement.steps, 100 * measurement.noise,
+                  extreme(report.min_s, report.min_rank), extreme(report.max_s, report.max_rank));
   if (report.found.empty()) text += "no rank is slower than its peers\n";
   for (const experiments::Straggler& one : report.found) {
-    text += fmt::format("rank {} (gpu{}, node {}) is slow\n", one.rank, one.gpu, one.node);
+    text +=
+        fmt::format("rank {} (gpu{}, node {}) is slow; beside the median of its peers:\n", one.rank, one.gpu, one.node);
     for (const RankOutlier& seen : one.seen)
-      text += fmt::format("  {}  {:<34}{:+.1f} %\n", level_of(seen), seen.activity, 100 * seen.slower);
+      text += fmt::format("  {:<34}{:+.1f} %\n", seen.activity, 100 * seen.slower);
   }
   for (const std::string& activity : report.unexplained)
     text += fmt::format("slow, although none of its members is: {}\n", activity);

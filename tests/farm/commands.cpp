@@ -5,6 +5,7 @@
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "tests/farm/said.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -102,4 +103,21 @@ TEST_CASE("list shows what is there, for people and for scripts") {
   CHECK_THAT(gpus.output, Catch::Contains("h100_sxm"));
   CHECK_THAT(say({"list", "--json"}).output, Catch::Contains("\"topologies\""));
   CHECK_THAT(say({"schema"}).output, Catch::Contains("\"$schema\""));
+}
+
+TEST_CASE("stragglers tells the fastest and the slowest rank in words, and by how much the slow one is behind") {
+  const TemporaryFolder folder;
+  folder.put("one.yaml",
+             "base:\n"
+             "  model: {layers: 2, hidden: 1024, heads: 8, vocabulary: 4096, sequence: 512}\n"
+             "  cluster: {gpu: h100_sxm, nodes: 1, gpus_per_node: 4, nic_gbps: 400}\n"
+             "  strategy: {tp: 1, global_batch: 4}\n"
+             "  faults: {slow_gpus: gpu3=0.5}\n");
+  const Said said = say({"stragglers", (folder / "one.yaml").string(), "--noise", "0"});
+  CHECK(said.exit_code == 0);
+  CHECK_THAT(said.output, Catch::Matches("4 ranks, 10 steps measured with 0 % noise\n"
+                                         "kernels of a step take from [0-9.]+ s \\([0-9.]+ TFLOP/s of the model\\) on "
+                                         "rank [012] to [0-9.]+ s \\([0-9.]+ TFLOP/s of the model\\) on rank 3\n"
+                                         "rank 3 \\(gpu3, node 0\\) is slow; beside the median of its peers:\n"
+                                         "  backward +\\+[0-9.]+ %\n(.|\n)*"));
 }
