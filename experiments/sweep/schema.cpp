@@ -1,4 +1,5 @@
-// JSON Schema draft 2020-12: the config schema as nested objects, none of which allows other keys.
+// JSON Schema draft 2020-12: the config schema as nested objects, none of which allows other keys. Each key's schema
+// stands once: axes, and sections that the catalog fills, refer to it.
 #include "experiments/sweep/schema.hpp"
 
 #include <cmath>
@@ -77,9 +78,29 @@ json names_schema(const std::string& kind, const Catalog& catalog) {
   return any_of({named, {{"type", "string"}, {"pattern", R"(/|\.json(#|$))"}}});
 }
 
-json branch_schema(const Section& section, const Catalog& catalog) {
+json reference(const std::string& place) {
+  return {{"$ref", "#" + place}};
+}
+
+std::string place_of_kind(const std::string& catalog) {
+  return "/$defs/" + catalog;
+}
+
+/// Returns the schema of a section's mapping; sections that the catalog fills are in $defs, once for each kind.
+json branch_schema(const Section& section);
+
+json section_object(const Section& section) {
+  json properties = options_schema(section.options);
+  for (const Section& child : section.subsections) properties[child.name] = branch_schema(child);
+  if (!section.catalog.empty()) properties["like"] = reference(place_of_kind(section.catalog) + "/anyOf/0");
+  return closed_object(std::move(properties));
+}
+
+json branch_schema(const Section& section) {
   json schema;
-  if (!section.choices.empty()) {
+  if (!section.catalog.empty()) {
+    schema = reference(place_of_kind(section.catalog));
+  } else if (!section.choices.empty()) {
     std::vector<json> variants{{{"type", "string"}, {"enum", names_in(section)}}};
     for (const Choice& one : section.choices) {
       json variant = closed_object({{one.name, closed_object(options_schema(one.options))}});
@@ -89,56 +110,62 @@ json branch_schema(const Section& section, const Catalog& catalog) {
     }
     schema = any_of(std::move(variants));
   } else {
-    json properties = options_schema(section.options);
-    for (const Section& child : section.subsections) properties[child.name] = branch_schema(child, catalog);
-    if (section.catalog.empty()) {
-      schema = closed_object(std::move(properties));
-    } else {
-      properties["like"] = names_schema(section.catalog, catalog);
-      schema = any_of({names_schema(section.catalog, catalog), closed_object(std::move(properties))});
-    }
+    schema = section_object(section);
   }
   schema["description"] = section.help;
   return schema;
+}
+
+/// Adds the schemas of catalog sections below `section`, itself included: a name of the catalog, or a mapping.
+void add_catalog_sections(json& definitions, const Section& section, const Catalog& catalog) {
+  if (!section.catalog.empty() && !definitions.contains(section.catalog))
+    definitions[section.catalog] = any_of({names_schema(section.catalog, catalog), section_object(section)});
+  for (const Section& child : section.subsections) add_catalog_sections(definitions, child, catalog);
 }
 
 json list_of(json item) {
   return {{"type", "array"}, {"minItems", 1}, {"items", std::move(item)}};
 }
 
-/// Returns the schema of a list of values, or of a range if the values are numbers.
-json axis_schema(json value, bool number) {
-  std::vector<json> variants{list_of(std::move(value))};
-  if (number)
-    variants.push_back(json::parse(R"({"type": "object", "required": ["range"], "additionalProperties": false,
-    "properties": {"range": {"type": "array", "minItems": 3, "maxItems": 3}}})"));
-  return any_of(std::move(variants));
+/// Returns the schema of a list of what the schema at `place` allows, or of a range if the values are numbers.
+json axis_schema(const std::string& place, bool number) {
+  json list = list_of(reference(place));
+  if (!number) return list;
+  return any_of({std::move(list), reference("/$defs/range")});
 }
 
-void add_axes(json& axes, const Section& section, const std::string& path, const Catalog& catalog) {
-  const auto add = [&](const std::vector<OptionInfo>& options, const std::string& prefix) {
+/// Adds the keys of the section whose schema is at `place`, a JSON pointer; keys begin with `path`.
+void add_axes(json& axes, const Section& section, const std::string& path, const std::string& place) {
+  const auto add = [&](const std::vector<OptionInfo>& options, const std::string& prefix, const std::string& object) {
     for (const OptionInfo& info : options)
       axes[prefix + info.name] =
-          axis_schema(option_schema(info), info.kind == Kind::integer || info.kind == Kind::real);
+          axis_schema(object + "/properties/" + info.name, info.kind == Kind::integer || info.kind == Kind::real);
   };
   const std::string prefix = path.empty() ? "" : path + ".";
-  add(section.options, prefix);
-  for (const Choice& one : section.choices) {
-    add(one.options, prefix);
-    add(one.options, prefix + one.name + ".");
+  const std::string object = section.catalog.empty() ? place : place_of_kind(section.catalog) + "/anyOf/1";
+  add(section.options, prefix, object);
+  for (std::size_t i = 0; i < section.choices.size(); ++i) {
+    const Choice& one = section.choices[i];
+    const std::string variant = object + "/anyOf/" + std::to_string(i + 1) + "/properties/" + one.name;
+    add(one.options, prefix, variant);
+    add(one.options, prefix + one.name + ".", variant);
   }
   for (const Section& child : section.subsections) {
-    axes[prefix + child.name] = axis_schema(branch_schema(child, catalog), false);
-    add_axes(axes, child, prefix + child.name, catalog);
+    const std::string below = object + "/properties/" + child.name;
+    axes[prefix + child.name] = axis_schema(below, false);
+    add_axes(axes, child, prefix + child.name, below);
   }
 }
 
 }  // namespace
 
 std::string json_schema(const Catalog& catalog) {
-  json axes = json::object();
-  add_axes(axes, config_schema(), "", catalog);
-  const json axes_schema = closed_object(std::move(axes));
+  json definitions = json::object(), axes = json::object();
+  add_catalog_sections(definitions, config_schema(), catalog);
+  add_axes(axes, config_schema(), "", "/properties/base");
+  definitions["axes"] = closed_object(std::move(axes));
+  definitions["range"] = json::parse(R"({"type": "object", "required": ["range"], "additionalProperties": false,
+    "properties": {"range": {"type": "array", "minItems": 3, "maxItems": 3}}})");
   std::vector<std::string> objective_names;
   for (const Objective& one : objectives()) objective_names.push_back(one.name);
   // YAML readers that infer types read a bare 2021 as a number.
@@ -146,7 +173,7 @@ std::string json_schema(const Catalog& catalog) {
   json schema =
       closed_object({{"name", {{"type", "string"}}},
                      {"assume", practices},
-                     {"base", branch_schema(config_schema(), catalog)},
+                     {"base", branch_schema(config_schema())},
                      {"axes", {{"$ref", "#/$defs/axes"}}},
                      {"zip", list_of({{"$ref", "#/$defs/axes"}})},
                      {"where", {{"type", "array"}, {"items", {{"type", "string"}}}}},
@@ -158,8 +185,8 @@ std::string json_schema(const Catalog& catalog) {
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "Manyworlds sweep";
   schema["required"] = {"base"};
-  schema["$defs"] = {{"axes", axes_schema}};
-  return schema.dump(2) + "\n";
+  schema["$defs"] = std::move(definitions);
+  return schema.dump(1) + "\n";
 }
 
 }  // namespace manyworlds::experiments

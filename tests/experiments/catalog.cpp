@@ -241,6 +241,36 @@ TEST_CASE("the schema knows every key of a resolved document, and closes every o
   CHECK(schema["$defs"]["axes"]["properties"].contains("topology.fat_tree.oversubscription"));
 }
 
+TEST_CASE("an axis takes lists of what its key takes, and each key's schema stands once") {
+  const auto schema = nlohmann::json::parse(json_schema(Catalog()));
+  const auto target = [&](const nlohmann::json& reference) {
+    const std::string place = reference.at("$ref").get<std::string>();
+    REQUIRE(place.starts_with("#/"));
+    return schema.at(nlohmann::json::json_pointer(place.substr(1)));
+  };
+  const auto& axes = schema["$defs"]["axes"]["properties"];
+  CHECK(axes.size() > 500);
+  for (const auto& [key, axis] : axes.items()) {
+    CAPTURE(key);
+    const nlohmann::json& list = axis.contains("anyOf") ? axis["anyOf"][0] : axis;
+    REQUIRE(list["items"].size() == 1);
+    CHECK_FALSE(target(list["items"])["description"].get<std::string>().empty());
+  }
+  const auto values_of = [&](const std::string& key) { return target(axes.at(key)["anyOf"][0]["items"]); };
+  CHECK(values_of("strategy.tp") == schema["properties"]["base"]["properties"]["strategy"]["properties"]["tp"]);
+  CHECK(values_of("cluster.gpu.memory_gib")["description"] ==
+        schema["$defs"]["gpus"]["anyOf"][1]["properties"]["memory_gib"]["description"]);
+  CHECK(values_of("cluster.second.gpu.memory_gib") == values_of("cluster.gpu.memory_gib"));
+  const auto topologies = target(axes["topology"]["items"])["anyOf"];
+  const auto of_fat_trees = std::find_if(topologies.begin(), topologies.end(), [](const auto& one) {
+    return one.contains("properties") && one["properties"].contains("fat_tree");
+  });
+  REQUIRE(of_fat_trees != topologies.end());
+  CHECK(values_of("topology.fat_tree.oversubscription") ==
+        (*of_fat_trees)["properties"]["fat_tree"]["properties"]["oversubscription"]);
+  CHECK(target(schema["properties"]["base"]["properties"]["model"])["anyOf"][1]["properties"].contains("hidden"));
+}
+
 TEST_CASE("a GPU as nvidia-smi prints it is found, or the catalog's of its chip are named") {
   const experiments::Catalog catalog;
   experiments::import::Node at;
