@@ -7,14 +7,17 @@
 #include <iterator>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
+#include "io/results/gzip.hpp"
+#include "io/results/number_format.hpp"
 #include "io/results/schedule_picture.hpp"
 #include "io/results/trace.hpp"
 
 namespace manyworlds::farm::commands {
 
 void add_recording_options(cxxopts::Options& options) {
-  options.add_options()("timeline", "what the ranks do, as a trace that ui.perfetto.dev opens",
-                        cxxopts::value<std::string>(), "FILE.json")(
+  options.add_options()("timeline", "what the ranks do, as a trace that ui.perfetto.dev opens; .json.gz is compressed",
+                        cxxopts::value<std::string>(), "FILE.json[.gz]")(
       "timeline-ranks", "whose: `stages` (the first rank of each pipeline stage), `all`, or numbers: 0,8,16",
       cxxopts::value<std::string>()->default_value("stages"),
       "RANKS")("timeline-links", "network links with a counter, the busiest ones",
@@ -70,11 +73,13 @@ RecordingOptions::RecordingOptions(const cxxopts::ParseResult& parsed, const exp
     if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
     links_ = static_cast<std::size_t>(links);
     timeline_ranks_ = parse_ranks(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
-    timeline_.emplace(required(parsed, "timeline"));
+    timeline_path_ = required(parsed, "timeline");
+    timeline_.emplace(timeline_path_);
   }
   if (parsed.count("schedule") > 0) {
     schedule_ranks_ = parse_ranks("stages", strategy, "--schedule");
-    schedule_.emplace(required(parsed, "schedule"));
+    schedule_path_ = required(parsed, "schedule");
+    schedule_.emplace(schedule_path_);
   }
 }
 
@@ -85,16 +90,32 @@ std::vector<std::uint32_t> RecordingOptions::ranks() const {
   return ranks_to_record;
 }
 
-void RecordingOptions::write(const SingleRun& run) {
+std::string RecordingOptions::write(const SingleRun& run) {
+  std::string written;
   if (timeline_) {
-    io::write_trace(run.compiled(), run.recording(), {name_, timeline_ranks_, links_},
-                    [&](std::string_view piece) { timeline_->append(piece); });
+    std::uint64_t bytes = 0;
+    const auto to_file = [&](std::string_view piece) { bytes += piece.size(), timeline_->append(piece); };
+    const io::TraceOptions trace{name_, timeline_ranks_, links_};
+    if (timeline_path_.ends_with(".gz")) {
+      io::GzipStream compressed(to_file);
+      io::write_trace(run.compiled(), run.recording(), trace,
+                      [&](std::string_view piece) { compressed.append(piece); });
+      compressed.finish();
+    } else {
+      io::write_trace(run.compiled(), run.recording(), trace, to_file);
+    }
     timeline_->commit();
+    written += fmt::format("timeline: {}, {}; ui.perfetto.dev opens it\n", core::line_text(timeline_path_),
+                           io::with_si_prefix(static_cast<double>(bytes), "B"));
   }
   if (schedule_) {
-    schedule_->append(io::schedule_picture(run.compiled(), run.recording(), name_));
+    const std::string picture = io::schedule_picture(run.compiled(), run.recording(), name_);
+    schedule_->append(picture);
     schedule_->commit();
+    written += fmt::format("schedule: {}, {}; a browser shows it\n", core::line_text(schedule_path_),
+                           io::with_si_prefix(static_cast<double>(picture.size()), "B"));
   }
+  return written;
 }
 
 }  // namespace manyworlds::farm::commands

@@ -24,13 +24,14 @@ class RecordingOptions {
   bool any() const { return timeline_.has_value() || schedule_.has_value(); }
   /// Returns the ranks to record, in ascending order.
   std::vector<std::uint32_t> ranks() const;
-  /// Writes the files and renames them into place.
-  void write(const SingleRun& run);
+  /// Writes the files and renames them into place. Returns a line for each, with its path and size.
+  std::string write(const SingleRun& run);
 
  private:
   std::string name_;
   std::vector<std::uint32_t> timeline_ranks_, schedule_ranks_;
   std::size_t links_ = 0;
+  std::string timeline_path_, schedule_path_;
   std::optional<io::AtomicFile> timeline_, schedule_;
 };
 

@@ -301,7 +301,10 @@ int run_run(const Invocation& invocation) {
   std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own).dump(1) + "\n"
                                           : as_text(row, sweep, own) + io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
-  if (run.recorded()) recording.write(run);
+  if (run.recorded()) {
+    const std::string written = recording.write(run);
+    if (parsed->count("json") == 0) std::cout << written;
+  }
   if (recording.any() && !run.recorded())
     print_message("manyworlds: nothing is recorded, as the step did not run: {}\n", row.text("status"));
   const std::string status = row.text("status");

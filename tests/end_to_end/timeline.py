@@ -1,6 +1,7 @@
 """`manyworlds run --timeline`: the trace of GPT-3 175B's step is strict, whole, and adds up to the answer."""
 
 import collections
+import gzip
 import json
 import pathlib
 import re
@@ -184,6 +185,18 @@ class Timeline(unittest.TestCase):
         self.assertEqual(two.processes(), [1, 6])
         for key, slices in two.threads.items():
             self.assertEqual(slices, trace.threads[key])
+
+    def test_a_name_in_gz_is_compressed_and_the_files_are_named(self):
+        (self.directory / "small.yaml").write_text(SMALL, encoding="utf-8")
+        said = run("run", "small.yaml", "--timeline", "plain.json", directory=self.directory).stdout
+        self.assertRegex(said, r"\ntimeline: plain\.json, \d[\d.]* [kM]B; ui\.perfetto\.dev opens it\n$")
+        said = run("run", "small.yaml", "--timeline", "small.json.gz", "--schedule", "small.svg",
+                   directory=self.directory).stdout
+        packed, plain = (self.directory / "small.json.gz").read_bytes(), (self.directory / "plain.json").read_bytes()
+        self.assertEqual(gzip.decompress(packed), plain)
+        self.assertLess(10 * len(packed), len(plain))
+        self.assertRegex(said, r"\ntimeline: small\.json\.gz, .*\nschedule: small\.svg, \d[\d.]* kB; a browser shows it\n$")
+        json.loads(run("run", "small.yaml", "--json", "--timeline", "again.json", directory=self.directory).stdout)
 
     def test_what_cannot_be_is_refused_before_anything_runs(self):
         (self.directory / "small.yaml").write_text(SMALL, encoding="utf-8")
