@@ -99,6 +99,20 @@ const EmitTarget& emit_target(const std::string& name) {
   throw core::InputError(fmt::format("'{}' is no target; known are {}", name, fmt::join(names, ", ")), "--emit");
 }
 
+std::optional<std::pair<const EmitTarget*, EmittedJob>> emit_own(const Settings& experiment, const Catalog& catalog) {
+  std::vector<const EmitTarget*> order;
+  for (const EmitTarget& one : emit_targets()) order.push_back(&one);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const EmitTarget* one) { return one->stack == experiment.text("strategy.stack.name"); });
+  for (const EmitTarget* one : order) {
+    try {
+      return std::pair{one, emit_job(*one, experiment, nullptr, catalog)};
+    } catch (const core::InputError&) {  // it cannot run this; another may
+    }
+  }
+  return std::nullopt;
+}
+
 EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const Job* like, const Catalog& catalog) {
   EmittedJob emitted = target.emit(experiment, like);
   const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);

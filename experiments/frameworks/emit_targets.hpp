@@ -1,7 +1,9 @@
 // The ways back: what an experiment can be launched with.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/jobs/emitted_job.hpp"
@@ -21,6 +23,10 @@ struct EmitTarget {
 const std::vector<EmitTarget>& emit_targets();
 /// Returns a target by name. Throws InputError, which names the known ones.
 const EmitTarget& emit_target(const std::string& name);
+
+/// Returns the first target of the experiment's own software, else the first that can run it at all, with what it
+/// emits; nothing if none can.
+std::optional<std::pair<const EmitTarget*, EmittedJob>> emit_own(const Settings& experiment, const Catalog& catalog);
 
 /// Emits an experiment, and reads the result back: what such a job has otherwise, and no note of the target's says, is
 /// a note too. Throws InputError if the target cannot run the experiment at all.

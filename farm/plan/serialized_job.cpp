@@ -80,6 +80,14 @@ std::string read_serialized_job(const std::filesystem::path& run_directory) {
   return text;
 }
 
+experiments::Experiment experiment_of_run(const std::filesystem::path& run_directory, std::int64_t id) {
+  const std::string text = read_serialized_job(run_directory);
+  experiments::Sweep sweep = experiments::deserialize(parse_job(text).sweep);
+  for (experiments::Experiment& one : sweep.experiments)
+    if (one.id == id) return std::move(one);
+  throw InputError(fmt::format("the run has no experiment {}; `manyworlds top RUN` tells the ids", id));
+}
+
 std::string unsharded_job(const SerializedJob& job) {
   return text_of({job.options.share, {}}, job.objective, job.sweep);
 }

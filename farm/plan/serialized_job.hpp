@@ -31,6 +31,10 @@ SerializedJob parse_job(std::string_view text);
 /// io::read_serialized_sweep().
 std::string read_serialized_job(const std::filesystem::path& run_directory);
 
+/// Returns the experiment of a run with this id. Throws InputError where the run has none, and like
+/// read_serialized_job().
+experiments::Experiment experiment_of_run(const std::filesystem::path& run_directory, std::int64_t id);
+
 /// Returns the text of the same job for the whole sweep.
 std::string unsharded_job(const SerializedJob& job);
 

@@ -1,7 +1,14 @@
 // `manyworlds report RUN`: the run as one self-contained HTML page, or as Markdown with pictures.
-#include <filesystem>
+#include <fmt/format.h>
 
+#include <filesystem>
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "core/base/escape.hpp"
+#include "experiments/frameworks/emit_targets.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/plan/serialized_job.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/file.hpp"
@@ -10,6 +17,24 @@
 
 namespace manyworlds::farm::commands {
 namespace {
+
+/// Returns what launches the best of a run; without the file where RUN holds no settings or no target can run it.
+io::LaunchText launch_of_best(const std::filesystem::path& run, const io::Results& results, const io::TopOptions& top) {
+  if (!io::is_run_directory(run)) return {};
+  const io::Ranking ranking = io::rank_experiments(results, top);
+  if (ranking.rows.empty()) return {};
+  const auto id = static_cast<std::int64_t>(results.experiments.find("id")->number_at(ranking.rows.front().row));
+  std::optional<experiments::Experiment> best;
+  try {
+    best = experiment_of_run(run, id);
+  } catch (const core::InputError&) {  // of another version: its results can be told all the same
+    return {};
+  }
+  const auto emitted = experiments::jobs::emit_own(best->settings, experiments::Catalog());
+  if (!emitted) return {};
+  return {fmt::format("manyworlds top {} --emit {}", core::shell_quoted(run.string()), emitted->first->name),
+          file_text(emitted->second, {fmt::format("experiment {} of {}", id, run.string())})};
+}
 
 int run_report(const Invocation& invocation) {
   cxxopts::Options options("manyworlds report", "A run as one self-contained HTML page.");
@@ -28,15 +53,16 @@ int run_report(const Invocation& invocation) {
   const std::filesystem::path results_file = io::results_path(required(*parsed, "run"));
   const io::Results results = io::read_results(results_file);
   const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), ""};
+  const io::LaunchText launch = launch_of_best(required(*parsed, "run"), results, top);
   const std::filesystem::path file = parsed->count("output") > 0
                                          ? std::filesystem::path(required(*parsed, "output"))
                                          : results_file.parent_path() / (markdown ? "report.md" : "report.html");
   if (markdown) {
-    const io::MarkdownReport report = io::report_markdown(results, top, file.stem().string() + "-");
+    const io::MarkdownReport report = io::report_markdown(results, top, file.stem().string() + "-", launch);
     for (const auto& [name, picture] : report.pictures) io::write_atomically(file.parent_path() / name, picture);
     io::write_atomically(file, report.text);
   } else {
-    io::write_atomically(file, io::report_page(results, top));
+    io::write_atomically(file, io::report_page(results, top, launch));
   }
   print_message("{}\n", file.string());
   return kExitDone;

@@ -18,18 +18,6 @@
 namespace manyworlds::farm::commands {
 namespace {
 
-/// Returns the experiment of a run with this id. Throws core::InputError if RUN is no run directory or has no such id.
-experiments::Experiment experiment_of(const std::filesystem::path& run, std::int64_t id) {
-  if (!io::is_run_directory(run))
-    throw core::InputError("holds no settings; --emit needs the run directory", run.string());
-  const std::string text = read_serialized_job(run);
-  experiments::Sweep sweep = experiments::deserialize(parse_job(text).sweep);
-  for (experiments::Experiment& one : sweep.experiments)
-    if (one.id == id) return std::move(one);
-  throw core::InputError(fmt::format("the run has no experiment {}; `manyworlds top RUN` tells the ids", id),
-                         "--experiment");
-}
-
 /// Emits the experiment that --experiment names, or else the first of the ranking.
 void emit(const cxxopts::ParseResult& parsed, EmitOptions& options, const io::Results& results,
           const io::Ranking& ranking) {
@@ -43,7 +31,10 @@ void emit(const cxxopts::ParseResult& parsed, EmitOptions& options, const io::Re
   const experiments::Catalog catalog;
   std::optional<experiments::jobs::Job> job;
   if (parsed.count("like") > 0) job = read_job_option(parsed, catalog);
-  options.emit(experiment_of(required(parsed, "run"), id).settings, job ? &*job : nullptr, catalog);
+  const std::filesystem::path run = required(parsed, "run");
+  if (!io::is_run_directory(run))
+    throw core::InputError("holds no settings; --emit needs the run directory", run.string());
+  options.emit(experiment_of_run(run, id).settings, job ? &*job : nullptr, catalog);
   options.write({fmt::format("experiment {} of {}", id, required(parsed, "run"))});
 }
 

@@ -95,7 +95,7 @@ const page = (() => {
     return draw(canvas, () => ({
       type: 'scatter',
       data: {datasets: [
-        {label: 'best for what it takes', data: front, showLine: true, borderColor: colour('bad'), borderWidth: 1.5,
+        {label: 'Pareto front', data: front, showLine: true, borderColor: colour('bad'), borderWidth: 1.5,
           backgroundColor: colour('bad'), pointRadius: 4, pointHoverRadius: 6, order: 0},
         {label: 'other', data: thinned(cloud), borderColor: 'transparent', backgroundColor: `${colour('accent')}90`,
           pointRadius: 2, pointHoverRadius: 4, order: 1}]},
@@ -114,7 +114,7 @@ const page = (() => {
     }));
   }
 
-  // Lying bars made of parts: `parts` are {name, values, colour}, a value for each label.
+  // Lying bars made of parts: `parts` are {name, values, colour}, a value for each label; a label may be several lines.
   function stackedBars(canvas, {labels, parts, xTitle, tick = figure, xTick = tick}) {
     return draw(canvas, () => ({
       type: 'bar',
@@ -124,7 +124,8 @@ const page = (() => {
         indexAxis: 'y',
         scales: {x: {stacked: true, title: {display: true, text: xTitle}, ticks: {callback: value => xTick(value)}},
           y: {stacked: true, ticks: {autoSkip: false}}},
-        plugins: {tooltip: {callbacks: {label: item => `${item.dataset.label}: ${tick(item.raw)}`}}},
+        plugins: {tooltip: {callbacks: {title: items => [labels[items[0].dataIndex]].flat(),
+          label: item => `${item.dataset.label}: ${tick(item.raw)}`}}},
       },
     }));
   }

@@ -38,15 +38,23 @@ const report = (() => {
   // Of long text what is in the middle goes: layouts differ at their ends too.
   const brief = text => text.length > 60 ? `${text.slice(0, 37)}…${text.slice(-22)}` : text;
 
+  // Words over as many lines as they need, of at most so many characters where a word is not longer.
+  const wrapped = (text, most = 48) => text.split(' ').reduce((lines, word) => {
+    const last = lines.length - 1;
+    if (last >= 0 && lines[last].length + 1 + word.length <= most) lines[last] += ` ${word}`; else lines.push(word);
+    return lines;
+  }, []).map(brief);
+
   function drawBreakdown() {
     const rows = data.top, step = number('step_time_s');
     if (!canvas('breakdown') || !rows.some(row => step(row) > 0)) return;
-    tall('breakdown', rows.length);
     // What all have in common would only push aside what they differ in.
     const apart = data.axes.filter(axis => new Set(rows.map(columns.get(axis.name).at)).size > 1);
     const narrow = innerWidth < 700, longest = Math.max(...rows.map(step).filter(value => value > 0));
+    const labels = rows.map((row, i) => narrow ? [`#${i + 1}`] : wrapped(`#${i + 1}  ${layout(row, apart)}`));
+    tall('breakdown', rows.length * Math.max(1, 0.75 * Math.max(...labels.map(lines => lines.length))));
     page.stackedBars(canvas('breakdown'), {
-      labels: rows.map((row, i) => narrow ? `#${i + 1}` : `#${i + 1}  ${brief(layout(row, apart))}`),
+      labels,
       parts: data.parts.map((name, i) => ({name: name.slice(0, -2), values: rows.map(number(name)), colour: data.colours[i]}))
         .filter(part => part.values.some(value => value > 0)),
       xTitle: 'step time', tick: value => page.si(value, 's'), xTick: page.ticks('s', longest)});

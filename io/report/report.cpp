@@ -39,15 +39,22 @@ std::string scripts() {
                             core::escape_html(page_asset("chart-licence.txt")));
 }
 
+/// Returns the class of a cell of text: layouts take two lines where there is room for one only beside the other
+/// columns; long texts take as many as they need everywhere.
+const char* class_of_text(const std::string& text) {
+  constexpr std::size_t kOneLine = 40, kLayout = 120;
+  return text.size() <= kOneLine ? "" : text.size() <= kLayout ? " class=layout" : " class=wraps";
+}
+
 std::string table(const TableBlock& lines) {
   std::string html = "<div class=scroll><table>\n";
   for (const auto& line : lines.lines) {
     html += "<tr>";
     for (std::size_t i = 0; i < line.size(); ++i) {
       const char* element = &line == &lines.lines[0] ? "th" : "td";
-      html += fmt::format("<{0}{1}>{2}</{0}>", element,
-                          lines.left_aligned.at(i) ? line[i].size() > 60 ? " class=wraps" : "" : " class=right",
-                          core::escape_html(line[i]));
+      html +=
+          fmt::format("<{0}{1}>{2}</{0}>", element, lines.left_aligned.at(i) ? class_of_text(line[i]) : " class=right",
+                      core::escape_html(line[i]));
     }
     html += "</tr>\n";
   }
@@ -153,8 +160,8 @@ Json data_of(const Report& report, const TopOptions& options) {
 
 }  // namespace
 
-std::string report_page(const Results& results, const TopOptions& options) {
-  const Report report = make_report(results, options);
+std::string report_page(const Results& results, const TopOptions& options, const LaunchText& launch) {
+  const Report report = make_report(results, options, launch);
   std::string html = head("Manyworlds: " + report.title);
   html += fmt::format("<body>\n<h1>{}</h1>\n{}", core::escape_html(report.title), contents(report));
   for (std::size_t i = 0; i < report.blocks.size(); ++i) {

@@ -70,6 +70,18 @@ std::vector<std::vector<std::string>> spec_settings(const Results& results, std:
   return lines;
 }
 
+/// Replaces the fidelity in the settings by what the rows have, where a search simulated the best of what it screened
+/// otherwise.
+void tell_fidelities(const Results& results, std::vector<std::vector<std::string>>& settings) {
+  if (results.experiments.find("fidelity") == nullptr) return;
+  std::vector<std::string> found;
+  for (const auto& [fidelity, count] : results.experiments.counts_of("fidelity"))
+    if (!fidelity.empty()) found.push_back(fmt::format("{} ({})", fidelity, group_digits(static_cast<double>(count))));
+  for (auto& line : settings)
+    if (line[0] == "fidelity" && (found.size() > 1 || (found.size() == 1 && !found[0].starts_with(line[1] + " "))))
+      line[1] = fmt::format("{}; experiments with: {}", line[1], fmt::join(found, ", "));
+}
+
 std::string status_words(const std::string& status) {
   if (status == "out_of_memory") return "do not fit into memory";
   if (status == "too_large") return "exceed their limit";
@@ -77,7 +89,9 @@ std::string status_words(const std::string& status) {
 }
 
 std::string count_text(const Results& results) {
-  std::string text = fmt::format("{} experiments: ", group_digits(static_cast<double>(results.experiments.rows())));
+  const std::size_t rows = results.experiments.rows();
+  std::string text =
+      fmt::format("{} {}: ", group_digits(static_cast<double>(rows)), rows == 1 ? "experiment" : "experiments");
   for (const auto& [status, count] : results.experiments.counts_of("status"))
     text += fmt::format("{} {}, ", group_digits(static_cast<double>(count)), status_words(status));
   return text + fmt::format("and {} combinations left out as invalid.",
@@ -103,9 +117,11 @@ KeyValues key_values_of(const Report& report) {
       if (const Column* column = results.experiments.find(name);
           column != nullptr && format_cell(column, best) != kMissing)
         add(format_cell(column, best), what);
-    if (const Column* fidelity = results.experiments.find("fidelity");
-        fidelity != nullptr && fidelity->text_at(best) == "analytic")
+    const Column* fidelity = results.experiments.find("fidelity");
+    if (fidelity != nullptr && fidelity->text_at(best) == "analytic")
       add("analytic", "lower bounds; no packets were simulated");
+    if (fidelity != nullptr && fidelity->text_at(best) == "fluid")
+      add("fluid", "collectives share links max-min fairly; no packets were simulated");
   }
   add(group_digits(static_cast<double>(report.ranking.candidates)), "experiments ranked");
   return key_values;
@@ -201,14 +217,27 @@ TableBlock reorder_columns(RankingTable ranking) {
   return result;
 }
 
-void add_best(Report& report) {
+/// Says how the best is launched.
+void add_launch(Report& report, const LaunchText& launch) {
+  const std::string command = launch.command.empty() ? "manyworlds top RUN --emit TARGET" : launch.command;
+  report.blocks.push_back(
+      Paragraph{fmt::format("Launch flags of the best: {} (with --experiment ID those of another).", command)});
+  if (!launch.text.empty()) report.blocks.push_back(CodeBlock{"Launch flags of the best", launch.text, ""});
+}
+
+void add_best(Report& report, const LaunchText& launch) {
   auto& to = report.blocks;
   to.push_back(Heading{"The best", "best"});
   to.push_back(Paragraph{verdict_text(report)});
   const RankingTable best = render_table(*report.results, report.ranking);
   to.push_back(reorder_columns(best));
-  to.push_back(Paragraph{best.footer});
+  for (std::string_view footer = best.footer; !footer.empty();) {
+    const std::size_t end = std::min(footer.find('\n'), footer.size() - 1);
+    to.push_back(Paragraph{std::string(footer.substr(0, footer[end] == '\n' ? end : end + 1))});
+    footer.remove_prefix(end + 1);
+  }
   if (report.ranking.rows.empty()) return;
+  add_launch(report, launch);
   to.push_back(Heading{"Where the time of a step goes", "time"});
   to.push_back(Paragraph{
       "Mean over ranks: what their compute streams did, and what they waited for. Exposed communication is "
@@ -216,6 +245,9 @@ void add_best(Report& report) {
       "of a collective, bubble for other stages of the pipeline, host for kernels to be launched."});
   to.push_back(Picture{Picture::Kind::breakdown, "breakdown", "step time by what it is spent on"});
   to.push_back(breakdown_lines(report));
+  to.push_back(Paragraph{
+      "One of them kernel by kernel: manyworlds run SWEEP.yaml --experiment ID --timeline step.json.gz --schedule "
+      "pipeline.svg, where SWEEP.yaml is the sweep at the end of this page."});
 }
 
 void add_fronts(Report& report) {
@@ -240,7 +272,7 @@ void add_effects(Report& report) {
   to.push_back(Heading{"Effect of every axis", "axes"});
   to.push_back(Paragraph{
       fmt::format("By {}. Each value is compared with otherwise identical layouts. Won: how often it was the best "
-                  "of them. Beside the best: its geometric mean against the best. Bars are the middle half of what "
+                  "of them. Relative to best: its geometric mean against the best. Bars are the middle half of what "
                   "ran.",
                   report.objective.column->name)});
   for (std::size_t i = 0; i < report.effects.size(); ++i) {
@@ -415,7 +447,7 @@ std::vector<std::pair<const Column*, std::string>> cost_columns(const Table& tab
 
 }  // namespace
 
-Report make_report(const Results& results, const TopOptions& options) {
+Report make_report(const Results& results, const TopOptions& options, const LaunchText& launch) {
   Report report;
   report.results = &results;
   report.ranking = rank_experiments(results, options);
@@ -431,9 +463,10 @@ Report make_report(const Results& results, const TopOptions& options) {
                        [](const AxisValue& value) { return value.ran == 0; });
   });
   auto settings = spec_settings(results, report.title);
+  tell_fidelities(results, settings);
   if (report.title.empty()) report.title = "A sweep";
   report.blocks = {Paragraph{count_text(results)}, key_values_of(report)};
-  add_best(report);
+  add_best(report, launch);
   add_fronts(report);
   add_effects(report);
   report.blocks.push_back(Heading{"All experiments", "all"});

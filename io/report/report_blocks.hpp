@@ -9,6 +9,7 @@
 #include "experiments/measured/residuals.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
+#include "io/report/report.hpp"
 
 namespace manyworlds::io {
 
@@ -37,7 +38,7 @@ struct Picture {
 /// The table of all experiments, in formats that can show it.
 struct AllExperiments {};
 struct CodeBlock {
-  std::string title, text;
+  std::string title, text, language = "yaml";
 };
 using Block = std::variant<Heading, Paragraph, KeyValues, TableBlock, Picture, AllExperiments, CodeBlock>;
 
@@ -67,6 +68,6 @@ struct Report {
 };
 
 /// Builds a report; `results` must outlive it. Equal results give equal reports.
-Report make_report(const Results& results, const TopOptions& options);
+Report make_report(const Results& results, const TopOptions& options, const LaunchText& launch = {});
 
 }  // namespace manyworlds::io

@@ -50,15 +50,16 @@ struct ToMarkdown {
     // The fence must be longer than any in the text.
     std::string fence = "```";
     while (text.find(fence) != std::string::npos) fence += '`';
-    to.text += fmt::format("{}:\n\n{}yaml\n{}{}{}\n", core::escape_markdown(code.title), fence, text,
+    to.text += fmt::format("{}:\n\n{}{}\n{}{}{}\n", core::escape_markdown(code.title), fence, code.language, text,
                            text.ends_with('\n') ? "" : "\n", fence);
   }
 };
 
 }  // namespace
 
-MarkdownReport report_markdown(const Results& results, const TopOptions& options, const std::string& prefix) {
-  const Report report = make_report(results, options);
+MarkdownReport report_markdown(const Results& results, const TopOptions& options, const std::string& prefix,
+                               const LaunchText& launch) {
+  const Report report = make_report(results, options, launch);
   MarkdownReport result;
   result.text = fmt::format("# {}\n\n", core::escape_markdown(report.title));
   for (const Block& block : report.blocks) std::visit(ToMarkdown{report, prefix, result}, block);

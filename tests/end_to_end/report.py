@@ -3,6 +3,7 @@
 With MANYWORLDS_PICTURES=FOLDER its screenshots are left there to be looked at.
 """
 
+import html
 import os
 import pathlib
 import subprocess
@@ -72,6 +73,12 @@ class Report(unittest.TestCase):
         words = opened.run("return document.getElementById('shown').textContent")
         return int(words.split(" of ")[0].replace(",", ""))
 
+    def test_it_has_the_launch_flags_of_the_best_as_top_emits_them(self):
+        emitted = run("top", self.run_directory, "--emit", "megatron", directory=self.folder).stdout
+        page = html.unescape(self.page.read_text())
+        self.assertIn(f"manyworlds top {self.run_directory} --emit megatron (with", page)
+        self.assertIn(emitted[emitted.index("#!/bin/bash"):], page)
+
     def test_the_same_results_make_the_same_bytes(self):
         again = self.folder / "again.html"
         run("report", self.run_directory, "-o", again, directory=self.folder)
@@ -89,6 +96,15 @@ class Report(unittest.TestCase):
                     self.assertGreater(opened.drawn(f"[id='{chart}']"), 0.01, chart)
                 wide, window = opened.run("return [document.documentElement.scrollWidth, innerWidth]")
                 self.assertLessEqual(wide, window, "the page is wider than the window")
+                # The ranking is read without scrolling, but for a phone's: its rows are a line each there.
+                width, box, row = opened.run("""
+                    const ranking = document.querySelector('.scroll');
+                    const rows = [...ranking.querySelectorAll('tr')].map(one => one.clientHeight);
+                    return [ranking.scrollWidth, ranking.clientWidth, Math.max(...rows)];""")
+                if name == "phone":
+                    self.assertLess(row, 40)
+                else:
+                    self.assertLessEqual(width, box)
                 grounds[name] = opened.run("return getComputedStyle(document.body).backgroundColor")
                 self.assert_quiet(self.page, opened)
                 if "MANYWORLDS_PICTURES" in os.environ:

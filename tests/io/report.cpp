@@ -5,6 +5,9 @@
 #include "tests/io/sample_results.hpp"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <regex>
+#include <sstream>
 
 using namespace manyworlds::io;
 using namespace manyworlds::io::testing;
@@ -55,6 +58,52 @@ TEST_CASE("the page says what was asked, what came out and how it was computed, 
   CHECK_THAT(page, Contains("Permission is hereby granted"));
   CHECK_THAT(page, !Contains(">Failed<"));
   CHECK(page == page_of(sample_results()));
+}
+
+TEST_CASE("the page has the launch flags of the best, or what prints them") {
+  CHECK_THAT(page_of(sample_results()), Contains("Launch flags of the best: manyworlds top RUN --emit TARGET (with"));
+  const LaunchText launch{"manyworlds top runs/a --emit megatron", "#!/bin/sh\ntorchrun <script>\n"};
+  const std::string page = report_page(sample_results(), kTop, launch);
+  CHECK_THAT(page, Contains("Launch flags of the best: manyworlds top runs/a --emit megatron (with") &&
+                       Contains("<pre>#!/bin/sh\ntorchrun &lt;script&gt;\n</pre>"));
+  CHECK_THAT(report_markdown(sample_results(), kTop, "", launch).text,
+             Contains("Launch flags of the best:\n\n```\n#!/bin/sh\ntorchrun <script>\n```\n"));
+}
+
+TEST_CASE("lines below the ranking are paragraphs of their own, and layouts of more than 40 characters may wrap") {
+  Results results = sample_results();
+  const std::string page = page_of(results);
+  const std::string said =
+      page.substr(page.find("<h2 id=best>"), page.find("<h2 id=time>") - page.find("<h2 id=best>"));
+  std::istringstream lines(render_table(results, rank_experiments(results, kTop)).footer);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) CHECK_THAT(said, Contains("<p>" + line + "</p>"));
+  CHECK(count >= 1);
+  for (std::string& topology : std::get<std::vector<std::string>>(results.experiments.columns[2].values))
+    topology += std::string(topology.size() > 20 ? 90 : 1, 'x');
+  const std::string longer = page_of(results);
+  const std::regex cell("<td( class=([a-z]+))?>([^<]*)</td>");
+  std::map<std::string, std::size_t> seen;
+  for (std::sregex_iterator at(longer.begin(), longer.end(), cell), end; at != end; ++at) {
+    const std::string kind = at->str(2), text = at->str(3);
+    if (kind == "right") continue;
+    ++seen[kind];
+    CHECK(kind == (text.size() <= 40 ? "" : text.size() <= 120 ? "layout" : "wraps"));
+  }
+  CHECK(seen.size() == 3);
+}
+
+TEST_CASE("the report of a search tells the fidelities that it simulated with, and fluids in a tile") {
+  Results results = sample_results();
+  results.spec = "name: sample\nbase: {fidelity: analytic}\n";
+  std::vector<std::string> fidelity(12, "analytic");
+  results.experiments.columns.push_back({"fidelity", "", "", fidelity});
+  CHECK_THAT(page_of(results), Contains("<td>fidelity</td><td>analytic</td>"));
+  auto& values = std::get<std::vector<std::string>>(results.experiments.columns.back().values);
+  values[0] = values[1] = values[9] = "fluid";
+  const std::string page = page_of(results);
+  CHECK_THAT(page, Contains(">analytic; experiments with: analytic (9), fluid (3)</td>"));
+  CHECK_THAT(page, Contains("<b>fluid</b><span>collectives share links max-min fairly"));
 }
 
 TEST_CASE("nothing of the data is markup, and nothing is loaded from elsewhere") {
