@@ -2,8 +2,11 @@
 #include "experiments/rules/activation_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -59,9 +62,12 @@ bool fits_light_last(std::int64_t layers, std::int64_t stages) {
 }
 
 /// Returns the settings that would make the layers divide over the stages.
-std::string suggested_splits(std::int64_t layers, std::int64_t stages) {
+std::string suggested_splits(const Strategy& s, std::int64_t layers, std::int64_t stages) {
   const std::int64_t missing = (stages - layers % stages) % stages;
-  std::string text = fmt::format("set strategy.empty_layers: {}", missing);
+  std::vector<std::string> keys;
+  if (s.empty_layers != missing) keys.push_back(fmt::format("strategy.empty_layers: {}", missing));
+  if (s.split != LayerSplit::even) keys.emplace_back("strategy.split: even");
+  std::string text = fmt::format("set {}", fmt::join(keys, " and "));
   if (fits_light_ends(layers, stages)) text += ", or strategy.split: light_ends";
   if (fits_light_last(layers, stages)) text += ", or strategy.split: light_last";
   return text;
@@ -81,7 +87,7 @@ std::vector<Rule> stage_rules() {
              if (s.split == LayerSplit::light_ends && fits_light_ends(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::light_last && fits_light_last(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::by_cost) return std::nullopt;  // checked by stages_by_cost
-             return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(layers, stages));
+             return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(s, layers, stages));
            }),
       rule("stages_by_cost", "strategy.split",
            "split by_cost needs something in every stage: layers, the head, or behind it the logits' cast and the "

@@ -49,7 +49,12 @@ std::vector<Rule> model_rules() {
       rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (KV-head replication is not supported)",
            {kTransformerConfig},
            [](const ExperimentConfig& e) {
-             return check_divisible("kv_heads", e.configuration.model.kv(), "tp", e.configuration.strategy.tp);
+             const std::int64_t tp = e.configuration.strategy.tp, node = e.cluster.gpus_per_node;
+             Violation violated = check_divisible("kv_heads", e.configuration.model.kv(), "tp", tp);
+             if (violated && tp > node)
+               *violated +=
+                   fmt::format("; such a tensor-parallel group would leave its node, too: gpus_per_node {}", node);
+             return violated;
            }),
       rule("hidden_by_tp", "strategy.tp", "hidden must be a multiple of tp", {kDivide},
            [](const ExperimentConfig& e) {

@@ -228,14 +228,13 @@ const Catalog::Entries::value_type& Catalog::find_named(const std::string& kind,
   if (kind == "models")
     if (const std::string path = model_file(name, at); !path.empty()) return model_files_->read(path);
   constexpr const char* kCustomClusterHint =
-      "; or give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
+      "give one of your own, as in cluster: {gpu: {like: a100_80, scale_up: pcie, scale_up_gb_per_s: 24}, "
       "nodes: 4, gpus_per_node: 8, nic_gbps: 200}";
-  constexpr const char* kModelFileHint = "; or give the path of its config.json";
-  at.fail(fmt::format("unknown {} '{}'{}{}", kind.substr(0, kind.size() - 1), name,
-                      unknown_name_hint(kind, name, known),
-                      kind == "clusters" ? kCustomClusterHint
-                      : kind == "models" ? kModelFileHint
-                                         : ""));
+  constexpr const char* kModelFileHint = "give the path of its config.json";
+  const std::string nearest = unknown_name_hint(kind, name, known);
+  const std::string own_hint = kind == "clusters" ? kCustomClusterHint : kind == "models" ? kModelFileHint : "";
+  const char* joint = own_hint.empty() ? "" : nearest.ends_with('?') ? " Or " : "; or ";
+  at.fail(fmt::format("unknown {} '{}'{}{}{}", kind.substr(0, kind.size() - 1), name, nearest, joint, own_hint));
 }
 
 }  // namespace manyworlds::experiments

@@ -230,6 +230,7 @@ std::optional<OptionValue> library_version(const Settings& settings, const Catal
 const std::vector<Convention>& conventions() {
   static const std::vector<Convention> all{
       // The architecture of Llama; models in the catalog have their own values.
+      {"model.sequence", [](const Settings&, const Catalog&) { return table_default("model.sequence"); }},
       constant_default("model.norm", "rms_norm"),
       constant_default("model.activation", "swiglu"),
       constant_default("model.position", "rotary"),

@@ -7,9 +7,12 @@
 
 #include "core/base/escape.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
 namespace {
+
+using io::group_digits;
 
 using core::Time;
 using core::collective::bus_gb_per_s;
@@ -121,12 +124,13 @@ std::string NetworkReport::text() const {
   if (run.counters.trims + run.counters.retransmissions > 0)
     text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
   text += "\n";
-  text += fmt::format("{} link-hops: {} simulated", run.counters.link_hops, run.computed.simulated);
-  if (repeated_hops(run) > 0) text += fmt::format(" ({} of them again, as flows met)", repeated_hops(run));
-  text += fmt::format(", {} cached, {} whole periods, {} by rate; ", cached_hops(run), run.computed.periods,
-                      run.computed.rate);
-  text += fmt::format("{:.3f} s of CPU, {:.1f} ns per link-hop ({:.1f} per simulated one)\n", run.cpu_s,
-                      ns_per_hop(run, run.counters.link_hops), ns_per_hop(run, run.computed.simulated));
+  text += fmt::format("link-hops: {} of {} simulated", group_digits(static_cast<double>(run.computed.simulated)),
+                      group_digits(static_cast<double>(run.counters.link_hops)));
+  if (repeated_hops(run) > 0)
+    text += fmt::format(" ({} of them again, as flows met)", group_digits(static_cast<double>(repeated_hops(run))));
+  if (run.computed.simulated < run.counters.link_hops) text += "; the rest reused";
+  text += fmt::format("; {:.3f} s of CPU, {:.1f} ns for a simulated one\n", run.cpu_s,
+                      ns_per_hop(run, run.computed.simulated));
   return text;
 }
 

@@ -65,7 +65,8 @@ Json summary_json(const io::Results& results) {
 
 std::string summary_text(const io::Results& results) {
   const auto number = [&](const char* name) { return io::provenance_number(results, name); };
-  std::string text = fmt::format("{} experiments:", results.experiments.rows());
+  std::string text =
+      fmt::format("{} {}:", results.experiments.rows(), results.experiments.rows() == 1 ? "experiment" : "experiments");
   for (const auto& [status, count] : statuses(results)) text += fmt::format(" {} {},", count, status);
   text += fmt::format(" and {} combinations left out\n", results.excluded.rows());
   text += exclusions_text(results.excluded);

@@ -129,8 +129,9 @@ Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
 }
 
 std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
-  std::string text = fmt::format("{}: {} experiments and {} combinations left out, ranked by {}\n\n", sweep.name,
-                                 forecast.experiments, sweep.excluded.size(), sweep.objective);
+  std::string text =
+      fmt::format("{}: {} {} and {} combinations left out, ranked by {}\n\n", sweep.name, forecast.experiments,
+                  forecast.experiments == 1 ? "experiment" : "experiments", sweep.excluded.size(), sweep.objective);
   if (!forecast.shard.whole())
     text += fmt::format("shard {} of {}: {:.1f} % of the expected work of the whole sweep\n\n", forecast.shard.number,
                         forecast.shard.count, 100 * forecast.cost_share);
@@ -148,7 +149,7 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   line("steps", forecast.steps);
   line("kernels", forecast.kernels);
   line("collectives", forecast.collectives);
-  return text;
+  return text + io::assumed_text(sweep.assumed);
 }
 
 Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {

@@ -116,8 +116,9 @@ std::string peaks_of(const Results& results, const Ranking& ranking) {
 }
 
 std::string footer(const Results& results, const Ranking& ranking) {
-  std::string text = fmt::format("{} of {} experiments, by {} ({} first)", ranking.rows.size(), ranking.candidates,
-                                 ranking.by, ranking.descending ? "largest" : "smallest");
+  std::string text = fmt::format("{} of {} {}, by {} ({} first)", ranking.rows.size(), ranking.candidates,
+                                 ranking.candidates == 1 ? "experiment" : "experiments", ranking.by,
+                                 ranking.descending ? "largest" : "smallest");
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.filtered_out > 0) text += fmt::format("; {} outside the condition", ranking.filtered_out);
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
@@ -245,7 +246,7 @@ RankingTable render_table(const Results& results, const Ranking& ranking) {
     line.push_back(row.largest_loss.empty()
                        ? kMissing
                        : fmt::format("{} {:.0f} %", row.largest_loss, row.largest_loss_share * 100));
-    if (has_interval) line.push_back(gap_text(row));
+    if (has_interval) line.push_back(begin == 0 ? "" : gap_text(row));
     lines.push_back(std::move(line));
   }
   return result;

@@ -107,6 +107,30 @@ TEST_CASE("channels that a calibrated library does not heed are told") {
   CHECK_THAT(assumed({}), !Contains("heeded"));
 }
 
+TEST_CASE("the sequence of a model of one's own is said to be assumed, and that of a model in the catalog is not") {
+  const std::string own =
+      with(kBare, "model: llama3-8b", "model: {layers: 4, hidden: 1024, heads: 8, vocabulary: 32000}");
+  const auto assumed = [](const std::string& text, const std::vector<std::string>& sets) {
+    return parse_sweep(text, "s.yaml", sets, Catalog()).assumed;
+  };
+  CHECK_THAT(assumed(own, {}), Contains("model.sequence=2048"));
+  CHECK(integer(today({}, own), "model.sequence") == 2048);
+  CHECK_THAT(assumed(own, {"model.sequence=4096"}), !Contains("model.sequence"));
+  CHECK_THAT(assumed(kBare, {}), !Contains("model.sequence"));
+}
+
+TEST_CASE("refusals tell what would be right, and what else is wrong with it") {
+  // Llama 3 8B has 32 layers and 8 heads of keys and values.
+  CHECK_THAT(refusal({"strategy.pp=4", "strategy.split=light_ends"}), Contains("stages 4; set strategy.split: even"));
+  CHECK_THAT(refusal({"strategy.pp=4", "model.layers=31", "strategy.split=light_ends"}),
+             Contains("set strategy.empty_layers: 1 and strategy.split: even"));
+  CHECK_THAT(refusal({"strategy.pp=4", "model.layers=31"}),
+             Contains("set strategy.empty_layers: 1") && !Contains("split: even"));
+  CHECK_THAT(refusal({"strategy.tp=16"}), Contains("kv_heads 8, tp 16; such a tensor-parallel group would leave its "
+                                                   "node, too: gpus_per_node 8"));
+  CHECK_THAT(refusal({"model=llama3-9b"}), Contains("did you mean 'llama3-8b'? Or give the path of its config.json"));
+}
+
 TEST_CASE("tensor parallelism over nodes is valid and said to be unusual, and nothing hides its collectives unasked") {
   const auto assumed = [](const std::vector<std::string>& sets) {
     return parse_sweep(kBare, "s.yaml", sets, Catalog()).assumed;
@@ -279,7 +303,7 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK_THAT(refusal({"globl_batch=2"}), Contains("did you mean 'global_batch'?"));
   CHECK_THAT(refusal({"xyzzy=2"}), Contains("known are model, cluster"));
   CHECK_THAT(refusal({"objective=mfu"}), Contains("beside base in the document"));
-  CHECK_THAT(refusal({"cluster=a800_pcie"}), Contains("or give one of your own"));
+  CHECK_THAT(refusal({"cluster=a800_pcie"}), Contains("; or give one of your own"));
   CHECK_THAT(refusal({"cluster.scale_up=pcie"}), Contains("did you mean 'cluster.gpu.scale_up'?"));
   CHECK_THAT(refusal({}, kBare + "  tp: 4\n  tensor_model_parallel_size: 4\n"),
              Contains("s.yaml:5: 'tp' and 'tensor_model_parallel_size' are one key"));

@@ -160,6 +160,9 @@ TEST_CASE("a dry run of a shard tells its part of the work, and the parts are th
     cost += part.cost_share;
     CHECK(dry_run_text(sweep, part).find(fmt::format("shard {} of 3", number)) != std::string::npos);
   }
+  experiments::Sweep with_assumed = sweep;
+  with_assumed.assumed = "strategy.zero=1";
+  CHECK(dry_run_text(with_assumed, whole).find("\nassumed defaults: strategy.zero=1 (--set") != std::string::npos);
   CHECK(experiments == whole.experiments);
   CHECK(out_of_memory == whole.out_of_memory);
   CHECK(steps == whole.steps.unique);

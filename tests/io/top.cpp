@@ -235,7 +235,7 @@ TEST_CASE("a column that one ranks by is shown, and a table without figures has 
   CHECK(render_text(results, rank_experiments(results, {1, "ecn_marks", ""})) ==
         "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  largest loss\n"
         "1   0                  -             -    -            -    1.235 M  -\n"
-        "1 of 1 experiments, by ecn_marks (largest first)\n");
+        "1 of 1 experiment, by ecn_marks (largest first)\n");
 }
 
 TEST_CASE("rows that are not told apart from the best are marked: layouts by their ratio, others by their intervals") {
@@ -257,6 +257,9 @@ TEST_CASE("rows that are not told apart from the best are marked: layouts by the
       {"step_time_basis", "", "", std::vector<std::string>(6, "dense on a100_80: 9 families")},
       {"tokens_per_s_per_gpu", "tokens/s", "", tokens},
       {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{6, 5, 4, 3, 2, 1}}};
+  // By another column, too, the first has no difference from itself.
+  CHECK_THAT(render_text(results, rank_experiments(results, {2, "memory_peak_bytes", ""})),
+             Catch::Contains("+100.0 %") && !Catch::Contains("+0.0 %"));
   for (const char* by : {"step_time_s", "tokens_per_s_per_gpu"}) {
     const Ranking ranking = rank_experiments(results, {6, by, ""});
     std::map<std::size_t, Distinction> found;
