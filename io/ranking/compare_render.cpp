@@ -63,9 +63,9 @@ std::vector<std::int64_t> rounded(const ExperimentComparison::Decomposition& dec
 /// Returns whether parts have shares of the difference that mean something: of one that is small beside the totals,
 /// parts of opposite signs would be many times as much.
 bool shares_mean_something(const ExperimentComparison::Decomposition& decomposition) {
-  constexpr double kLeastDifference = 0.01;
+  constexpr double kMinDifference = 0.01;
   const auto larger = static_cast<double>(std::max(decomposition.total[0], decomposition.total[1]));
-  return std::abs(static_cast<double>(decomposition.difference())) >= kLeastDifference * larger;
+  return std::abs(static_cast<double>(decomposition.difference())) >= kMinDifference * larger;
 }
 
 /// Renders a table of parts: A, B, B - A and, unless `tie`, its share. Values are rounded to `decimals` so that columns

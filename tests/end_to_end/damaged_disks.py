@@ -81,6 +81,9 @@ class DamagedDisks(unittest.TestCase):
                 begun = (disk / "run" / "sweep.resolved.json").exists()
                 if begun:
                     self.assertRegex(said[0], f"make room, then `manyworlds resume {disk}/run.*` resumes it")
+                    if not (disk / "run" / "status.json").exists():
+                        told = self.call("status", disk / "run", expect=2).stderr
+                        self.assertRegex(told, "the run ended without a status: .*No space left on device")
                 filler.unlink()
                 if begun:
                     self.call("resume", disk / "run", ranks=words)
