@@ -348,6 +348,13 @@ void add_fluid_error(std::vector<Column>& to, const Rows& rows) {
                                const bool is_known = is_fluid(row) && row.step->fluid.sampled > 0;
                                return is_known ? row.step->fluid.*member : kNaN;
                              }));
+  to.push_back(
+      real_column("fluid_step_error", "",
+                  "by which share the step is longer if every collective that is slower for sharing links takes "
+                  "longer by fluid_error_mean",
+                  rows, [is_fluid](const Row& row) {
+                    return is_fluid(row) && row.step->fluid.sampled > 0 ? row.step->fluid.step : kNaN;
+                  }));
 }
 
 io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {

@@ -44,7 +44,7 @@ std::string fluid_error_text(const Table& experiments, const std::vector<std::si
     const Column* column = experiments.find(name);
     return column != nullptr ? column->number_at(row) : std::nan("");
   };
-  double steps = 0, contended = 0, sampled = 0, mean = 0, bias = 0, max = 0;
+  double steps = 0, contended = 0, sampled = 0, mean = 0, bias = 0, max = 0, step = 0;
   for (const std::size_t row : rows) {
     if (!(number("fluid_contended", row) >= 0) || experiments.text_at("fidelity", row) != "fluid") continue;
     ++steps;
@@ -54,6 +54,7 @@ std::string fluid_error_text(const Table& experiments, const std::vector<std::si
     sampled += samples;
     mean += samples * number("fluid_error_mean", row), bias += samples * number("fluid_error_bias", row);
     max = std::max(max, number("fluid_error_max", row));
+    step = std::max(step, number("fluid_step_error", row));
   }
   if (steps == 0) return "";
   if (contended == 0) return "as fluids: no collectives shared links";
@@ -62,10 +63,10 @@ std::string fluid_error_text(const Table& experiments, const std::vector<std::si
   if (sampled == 0) return text + "; none was simulated in packets as well, so the error is unknown";
   return text + fmt::format(
                     "; {} of them, drawn, were simulated in packets too: as fluids they are off by {:.1f} % on average "
-                    "({:.1f} % "
-                    "too {}), {:.1f} % at most; a step hides much of that",
+                    "({:.1f} % too {}), {:.1f} % at most; if all took longer by that mean, {} {:.2f} % longer",
                     group_digits(sampled), 100 * mean / sampled, 100 * std::abs(bias / sampled),
-                    bias < 0 ? "short" : "long", 100 * max);
+                    bias < 0 ? "short" : "long", 100 * max,
+                    steps == 1 ? "the step would take" : "steps would take up to", 100 * step);
 }
 
 bool is_share(std::string_view column) {

@@ -55,7 +55,8 @@ def run(path, fidelity):
     except subprocess.TimeoutExpired:
         return None
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["step_time_s"], resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    answer = json.loads(done.stdout)
+    return answer["step_time_s"], answer.get("fluid_step_error"), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 def label(base):
@@ -66,8 +67,10 @@ def label(base):
             f"{transport}{routing}")
 
 
-print("| GPUs | step | packets | fluid | analytic | CPU s: packets | fluid |\n|---|---|---|---|---|---|---|", flush=True)
+print("| GPUs | step | packets | fluid | its own error | analytic | CPU s: packets | fluid |\n"
+      "|---|---|---|---|---|---|---|---|", flush=True)
 errors = {"fluid": [], "analytic": []}
+within = 0  # steps of fluids that are off by no more than they say
 unfinished = 0
 with tempfile.TemporaryDirectory() as directory:
     for nodes in given.nodes:
@@ -87,12 +90,16 @@ with tempfile.TemporaryDirectory() as directory:
                 continue
             others = {fidelity: run(path, fidelity) for fidelity in errors}
             shown = []
-            for fidelity, (time, _) in others.items():
+            for fidelity, (time, said, _) in others.items():
                 errors[fidelity].append(time / packets[0] - 1)
                 shown.append(f"{100 * errors[fidelity][-1]:+.2f} %")
-            print(f"| {8 * nodes} | {label(step['base'])} | {packets[0]:.3f} s | {' | '.join(shown)} | {packets[1]:.1f} | "
-                  f"{others['fluid'][1]:.2f} |", flush=True)
+                if fidelity == "fluid":
+                    within += abs(errors[fidelity][-1]) <= (said or 0)
+                    shown.append(f"{100 * (said or 0):.2f} %")
+            print(f"| {8 * nodes} | {label(step['base'])} | {packets[0]:.3f} s | {' | '.join(shown)} | {packets[2]:.1f} | "
+                  f"{others['fluid'][2]:.2f} |", flush=True)
 for fidelity, found in errors.items():
     print(f"{fidelity}: mean {100 * statistics.mean(map(abs, found)):.2f} %, largest {100 * max(map(abs, found)):.2f} %, "
           f"bias {100 * statistics.mean(found):+.2f} %, {len(found)} steps")
+print(f"{within} of {len(errors['fluid'])} steps of fluids are off by no more than they say")
 print(f"{unfinished} did not end in {given.limit} s")

@@ -392,10 +392,12 @@ TEST_CASE("the error of fluids is told over all rows that have one, weighted by 
   experiments.columns.push_back({"fluid_error_mean", "", "", std::vector<double>{0.1, none, 0.5}});
   experiments.columns.push_back({"fluid_error_bias", "", "", std::vector<double>{-0.1, none, 0.1}});
   experiments.columns.push_back({"fluid_error_max", "", "", std::vector<double>{0.3, none, 0.5}});
+  experiments.columns.push_back({"fluid_step_error", "", "", std::vector<double>{0.004, none, 0.021}});
   CHECK(fluid_error_text(experiments, {1}).empty());
   CHECK(fluid_error_text(experiments, {0, 1, 2}) ==
         "as fluids: 40 collectives were slower for sharing links; 4 of them, drawn, were simulated in packets too: as "
-        "fluids they are off by 20.0 % on average (5.0 % too short), 50.0 % at most; a step hides much of that");
+        "fluids they are off by 20.0 % on average (5.0 % too short), 50.0 % at most; if all took longer by that mean, "
+        "steps would take up to 2.10 % longer");
   experiments.columns[2].values = std::vector<std::int64_t>{0, -1, 0};
   CHECK(fluid_error_text(experiments, {0, 2})
             .ends_with("none was simulated in packets as well, so the error is unknown"));

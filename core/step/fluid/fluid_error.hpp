@@ -17,13 +17,14 @@ struct FluidError {
   double mean = 0;             // of the differences, without sign
   double bias = 0;             // of the differences; above 0: fluids take longer
   double max = 0;              // the largest difference, without sign
+  double step = 0;  // by which share the step is longer if every collective that is slower takes `mean` longer still
 };
 
 /// As many collectives as the configuration says are drawn by hash, so that the error is a function of the step; one
 /// that stands for several is as likely as all of them. Each is simulated, on the links of one of the groups that it
 /// stands for, with those that ran at the same time and shared a link with it, as many as together do not exceed the
 /// configured link-hops; one that does by itself is not drawn. All members enter at once. `packets` is a cache of the
-/// step's transport at packet fidelity.
+/// step's transport at packet fidelity. FluidError::step is left at 0.
 FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<ContendedCollective>& contended,
                                DagCache& dags, network::ComponentCache& packets);
 

@@ -37,8 +37,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     }
     for (const std::uint32_t number : speeds_.update()) {
       const InstanceId instance = running_[number];
-      state_of(instance).clock.set_speed(now_, shares_.used_speed(compiled_.collective_op_id(instance),
-                                                                  speeds_.speed(number), speeds_.bottleneck(number)));
+      state_of(instance).clock.set_speed(now_, speed_of(number));
       schedule(instance);
     }
     while (!due_exits_.empty() && due_exits_.top().at != next_exit_of(due_exits_.top().instance)) due_exits_.pop();
@@ -61,6 +60,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   }
 
   const std::vector<ContendedCollective>& contended() const override { return contended_; }
+  void slow_contended(std::int64_t ppm) override { slowed_by_ppm_ = ppm; }
 
  private:
   /// An instance that is under way.
@@ -91,6 +91,15 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   void schedule(InstanceId instance) {
     if (const Time at = next_exit_of(instance); at != kNever) due_exits_.push({at, instance});
+  }
+
+  /// Returns the speed of a running collective.
+  FluidShare speed_of(std::uint32_t number) {
+    const FluidShare fair = speeds_.speed(number);
+    const FluidShare used =
+        shares_.used_speed(compiled_.collective_op_id(running_[number]), fair, speeds_.bottleneck(number));
+    if (fair == kFullSpeed) return used;
+    return std::max<FluidShare>(1, static_cast<FluidShare>(Int128{used} * 1'000'000 / (1'000'000 + slowed_by_ppm_)));
   }
 
   /// Lets an instance that all members have entered take its share of its links.
@@ -128,6 +137,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;
   std::vector<ContendedCollective> contended_;
   Time now_ = 0;
+  std::int64_t slowed_by_ppm_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ void fields(Result& r, Field field) {
   field(r.kernel_shares.measured), field(r.kernel_shares.interpolated);
   for (auto& share : r.kernel_shares.modelled) field(share);
   field(r.fluid.contended), field(r.fluid.sampled), field(r.fluid.mean), field(r.fluid.bias), field(r.fluid.max);
+  field(r.fluid.step);
   field(r.computed.simulated), field(r.computed.periods), field(r.computed.rate), field(r.cpu_s);
 }
 

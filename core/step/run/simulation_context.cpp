@@ -1,6 +1,7 @@
 #include "core/step/run/simulation_context.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
@@ -107,6 +108,27 @@ IsolatedResult SimulationContext::isolated(const Configuration& configuration, c
   return simulate(shape, *dag, connections, configuration);
 }
 
+void SimulationContext::add_isolated(const CompiledStep& compiled, const MissingResults& missing,
+                                     IsolatedResults& results) {
+  for (const CollectiveOpId id : missing.collective_ops) {
+    const CollectiveOp& collective_op = compiled.collective_ops()[id];
+    auto& slot = results[collective_op.key];
+    if (!slot) slot = std::make_shared<IsolatedResult>(isolated(compiled, collective_op));
+  }
+}
+
+/// Returns how long the step takes as fluids if every contended collective takes longer by a share.
+Time SimulationContext::slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches,
+                                       IsolatedResults& results, std::atomic<Time>* reached) {
+  Step step(compiled, caches.episodes, results, nullptr, reached);
+  step.slow_contended(std::llround(share * 1e6));
+  while (true) {
+    auto outcome = step.advance();
+    if (const auto* done = std::get_if<StepResult>(&outcome)) return done->step_ps;
+    add_isolated(compiled, std::get<MissingResults>(outcome), results);
+  }
+}
+
 StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,
                                   std::atomic<Time>* reached) {
   if (!share_) transport_caches_.clear();
@@ -121,8 +143,13 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
     auto outcome = step.advance();
     auto* const done = std::get_if<StepResult>(&outcome);
     const Configuration& configuration = compiled.configuration();
-    if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid)
+    if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid) {
       done->fluid = measure_fluid_error(compiled, step.contended(), dags_, caches.cache);
+      if (done->fluid.mean > 0) {
+        const auto slowed = static_cast<double>(slowed_step_ps(compiled, done->fluid.mean, caches, results, reached));
+        done->fluid.step = std::max(0.0, slowed / static_cast<double>(done->step_ps) - 1);
+      }
+    }
     link_hops_ += caches.cache.link_hops() - hops_counted;
     if (done != nullptr) {
       const bool packets = configuration.transport.fidelity == network::Fidelity::packet;
@@ -130,11 +157,7 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
       done->computed = link_hops_ - before;
       return std::move(*done);
     }
-    for (const CollectiveOpId id : std::get<MissingResults>(outcome).collective_ops) {
-      const CollectiveOp& collective_op = compiled.collective_ops()[id];
-      auto& slot = results[collective_op.key];
-      if (!slot) slot = std::make_shared<IsolatedResult>(isolated(compiled, collective_op));
-    }
+    add_isolated(compiled, std::get<MissingResults>(outcome), results);
     hops_counted = caches.cache.link_hops();  // isolated() has counted its own link-hops
   }
 }

@@ -45,6 +45,9 @@ class SimulationContext {
     network::ComponentCache cache;
     EpisodeCache episodes;
   };
+  void add_isolated(const CompiledStep& compiled, const MissingResults& missing, IsolatedResults& results);
+  Time slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches, IsolatedResults& results,
+                      std::atomic<Time>* reached);
   TransportCache& transport_cache(const network::Transport& transport,
                                   const std::shared_ptr<const network::Graph>& fabric);
   IsolatedResult simulate(const collective::Shape& shape, const collective::Dag& dag, const Connections& connections,

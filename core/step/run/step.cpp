@@ -133,6 +133,10 @@ std::variant<StepResult, MissingResults> Step::advance() {
   return finish();
 }
 
+void Step::slow_contended(std::int64_t ppm) {
+  dynamic_cast<FluidNetwork&>(*network_).slow_contended(ppm);
+}
+
 std::vector<ContendedCollective> Step::contended() const {
   const auto* fluid = dynamic_cast<const FluidNetwork*>(network_.get());
   return fluid != nullptr ? fluid->contended() : std::vector<ContendedCollective>();

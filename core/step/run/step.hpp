@@ -45,6 +45,8 @@ class Step {
 
   /// Returns the collectives that shared links so far, under fluid fidelity; none under others.
   std::vector<ContendedCollective> contended() const;
+  /// Under fluid fidelity, before advance(): lets every contended collective take longer by a share, in millionths.
+  void slow_contended(std::int64_t ppm);
 
  private:
   void enter(Time at);

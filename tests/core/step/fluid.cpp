@@ -46,7 +46,7 @@ TEST_CASE("a step of fluids is the analytic one if nothing is contended for, and
 }
 
 TEST_CASE("steps of fluids are nearer to packets than analytic ones are, and their measured error is of that size") {
-  double fluid_error = 0, analytic_error = 0, measured = 0;
+  double fluid_error = 0, analytic_error = 0, measured = 0, told = 0;
   std::size_t sampled = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     INFO("seed " << seed);
@@ -59,14 +59,20 @@ TEST_CASE("steps of fluids are nearer to packets than analytic ones are, and the
     REQUIRE((fluid.fluid.sampled > 0) == (fluid.fluid.contended > 0));
     REQUIRE(fluid.fluid.mean <= fluid.fluid.max);
     REQUIRE(std::abs(fluid.fluid.bias) <= fluid.fluid.mean);
+    REQUIRE(fluid.fluid.step >= 0);
+    if (fluid.fluid.mean == 0) REQUIRE(fluid.fluid.step == 0);
     if (fluid.fluid.sampled == 0) continue;
     ++sampled;
     measured += fluid.fluid.mean;
+    told += fluid.fluid.step;
   }
-  CAPTURE(fluid_error, analytic_error, measured / static_cast<double>(sampled));
+  CAPTURE(fluid_error, analytic_error, measured / static_cast<double>(sampled), told / static_cast<double>(sampled));
   CHECK(fluid_error < analytic_error / 2);
   CHECK(sampled > 20);
   CHECK(fluid_error < measured / static_cast<double>(sampled));  // much of what collectives are off by is hidden
+  CHECK(told < measured);
+  // What it is worth in a step is of the size of the step's error.
+  CHECK(told > 0.2 * 60 * fluid_error);
 }
 
 TEST_CASE("a step of fluids has one answer, with and without sharing, of all ranks and of those that stand for them") {
