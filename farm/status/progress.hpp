@@ -44,7 +44,8 @@ class Progress {
   int ranks_;
 };
 
-/// Returns one line for a terminal: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, 1 of 14 link-hops simulated".
+/// Returns one line for a terminal: "experiments 12/600, collectives 80/91, 31.0/s, 1m20s left, 1 of 14 link-hops
+/// simulated".
 std::string progress_line(const nlohmann::json& status);
 /// Returns the lines that `manyworlds status` prints.
 std::string describe_status(const nlohmann::json& status);
