@@ -50,20 +50,22 @@ Names gpus_of_chip(const std::string& name, const Catalog::Entries& known) {
   return found;
 }
 
+/// Returns the entries of which `is_meant` holds for their name or an alias.
+template <class IsMeant>
+Names entries_named(const Catalog::Entries& known, IsMeant is_meant) {
+  Names found;
+  for (const auto& [entry, values] : known)
+    if (is_meant(entry) || std::any_of(values.also_called.begin(), values.also_called.end(), is_meant))
+      found.push_back(entry);
+  return found;
+}
+
 /// Returns the GPUs one of whose names has one character other than `name`. One with a character more or less is likely
 /// another chip: an H20 is no H200.
 Names gpus_nearly_named(const std::string& name, const Catalog::Entries& known) {
   const std::string plain = plain_name(name);
-  Names found;
-  for (const auto& [entry, values] : known) {
-    Names names = values.also_called;
-    names.push_back(entry);
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& one) {
-          return one.size() == plain.size() && edit_distance(one, plain) == 1;
-        }))
-      found.push_back(entry);
-  }
-  return found;
+  return entries_named(
+      known, [&](const std::string& one) { return one.size() == plain.size() && edit_distance(one, plain) == 1; });
 }
 
 /// Returns the name of a model on the hub without its owner, and without what tells how it was trained further: those
@@ -82,14 +84,7 @@ std::string shape_name(const std::string& hub_name) {
 
 Names models_of_shape(const std::string& name, const Catalog::Entries& known) {
   const std::string wanted = shape_name(name);
-  Names found;
-  for (const auto& [entry, values] : known) {
-    Names names = values.also_called;
-    names.push_back(entry);
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& one) { return shape_name(one) == wanted; }))
-      found.push_back(entry);
-  }
-  return found;
+  return entries_named(known, [&](const std::string& one) { return shape_name(one) == wanted; });
 }
 
 /// Returns whether a name is that of a model on the hub: OWNER/MODEL.
