@@ -8,10 +8,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "io/results/gzip.hpp"
+#include "io/pictures/gzip.hpp"
+#include "io/pictures/schedule_picture.hpp"
+#include "io/pictures/trace.hpp"
 #include "io/results/number_format.hpp"
-#include "io/results/schedule_picture.hpp"
-#include "io/results/trace.hpp"
 
 namespace manyworlds::farm::commands {
 

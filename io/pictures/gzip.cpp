@@ -1,4 +1,4 @@
-#include "io/results/gzip.hpp"
+#include "io/pictures/gzip.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "io/results/schedule_picture.hpp"
+#include "io/pictures/schedule_picture.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/program/step_parts.hpp"
-#include "io/results/svg.hpp"
+#include "io/pictures/svg.hpp"
 
 namespace manyworlds::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/results/svg.hpp"
+#include "io/pictures/svg.hpp"
 
 #include <fmt/format.h>
 

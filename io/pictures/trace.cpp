@@ -1,4 +1,4 @@
-#include "io/results/trace.hpp"
+#include "io/pictures/trace.hpp"
 
 #include <fmt/format.h>
 

@@ -8,10 +8,10 @@
 
 #include "core/base/escape.hpp"
 #include "core/workload/program/step_parts.hpp"
+#include "io/pictures/svg.hpp"
 #include "io/report/page_assets.hpp"
 #include "io/report/page_data.hpp"
 #include "io/report/report_blocks.hpp"
-#include "io/results/svg.hpp"
 
 namespace manyworlds::io {
 namespace {

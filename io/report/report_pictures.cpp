@@ -9,8 +9,8 @@
 #include <set>
 
 #include "core/workload/program/step_parts.hpp"
+#include "io/pictures/svg.hpp"
 #include "io/results/number_format.hpp"
-#include "io/results/svg.hpp"
 
 namespace manyworlds::io {
 namespace {

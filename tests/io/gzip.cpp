@@ -1,5 +1,5 @@
 // What is written compressed: any reader of gzip has the bytes again, whatever the pieces they came in.
-#include "io/results/gzip.hpp"
+#include "io/pictures/gzip.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>
