@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/base/plural.hpp"
 #include "farm/doctor/finding.hpp"
 #include "farm/protocol/mpi_transport.hpp"
 #include "farm/system/exit_code.hpp"
@@ -70,7 +71,7 @@ int meet_other_rank(milliseconds patience) {
   MpiTransport transport;
   if (transport.size() != 2) {
     fmt::print("a rank sees {} {} instead of two: the launcher is another library's\n", transport.size(),
-               transport.size() == 1 ? "rank" : "ranks");
+               core::plural(transport.size(), "rank"));
     transport.leave(transport.size() == 1, kExitFailed);
     return kExitFailed;
   }

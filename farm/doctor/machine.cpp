@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "farm/doctor/finding.hpp"
 #include "farm/system/host_resources.hpp"
 #include "farm/system/size_text.hpp"
@@ -37,7 +38,7 @@ Finding examine_memory(int ranks) {
   const std::uint64_t share = memory_share_bytes(ranks);
   Finding finding{State::ok, "memory",
                   fmt::format("{} for the simulations of {} {}", size_text(share * static_cast<std::uint64_t>(ranks)),
-                              ranks, ranks == 1 ? "rank" : "ranks")};
+                              ranks, core::plural(static_cast<std::uint64_t>(ranks), "rank"))};
   if (const auto free = memory_info("MemAvailable")) finding.found += fmt::format("; {} is free", size_text(*free));
   try {
     check_task_memory(share);
@@ -105,7 +106,8 @@ Finding examine_shared_memory(int ranks) {
 std::vector<Finding> examine_machine() {
   const RankCount count = rank_count(std::nullopt);
   return {{State::ok, "processors",
-           fmt::format("{} {} by default ({})", count.ranks, count.ranks == 1 ? "rank" : "ranks", count.why)},
+           fmt::format("{} {} by default ({})", count.ranks,
+                       core::plural(static_cast<std::uint64_t>(count.ranks), "rank"), count.why)},
           examine_memory(count.ranks),
           examine_limits(count.ranks),
           examine_shared_memory(count.ranks)};

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "farm/results/result_tables.hpp"
 #include "farm/status/progress.hpp"
 #include "io/results/number_format.hpp"
@@ -66,7 +67,7 @@ Json summary_json(const io::Results& results) {
 std::string summary_text(const io::Results& results) {
   const auto number = [&](const char* name) { return io::provenance_number(results, name); };
   std::string text =
-      fmt::format("{} {}:", results.experiments.rows(), results.experiments.rows() == 1 ? "experiment" : "experiments");
+      fmt::format("{} {}:", results.experiments.rows(), core::plural(results.experiments.rows(), "experiment"));
   for (const auto& [status, count] : statuses(results)) text += fmt::format(" {} {},", count, status);
   text += fmt::format(" and {} combinations left out\n", results.excluded.rows());
   text += exclusions_text(results.excluded);

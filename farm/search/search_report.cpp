@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
@@ -131,7 +132,7 @@ double agreement(const SearchFindings& findings) {
 }
 
 std::string layouts(std::size_t count) {
-  return fmt::format("{} layout{}", io::group_digits(static_cast<double>(count)), count == 1 ? "" : "s");
+  return fmt::format("{} {}", io::group_digits(static_cast<double>(count)), core::plural(count, "layout"));
 }
 
 std::string number(std::size_t count) {

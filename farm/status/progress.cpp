@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "core/base/plural.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm {
@@ -130,7 +131,7 @@ std::string state_text(const std::string& state) {
 }
 
 std::string counted_ranks(std::uint64_t ranks) {
-  return fmt::format("{} {}", ranks, ranks == 1 ? "rank" : "ranks");
+  return fmt::format("{} {}", ranks, core::plural(ranks, "rank"));
 }
 
 }  // namespace

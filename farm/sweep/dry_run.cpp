@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/plural.hpp"
 #include "core/compute/gpu.hpp"
 #include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
@@ -131,7 +132,7 @@ Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
 std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
   std::string text =
       fmt::format("{}: {} {} and {} combinations left out, ranked by {}\n\n", sweep.name, forecast.experiments,
-                  forecast.experiments == 1 ? "experiment" : "experiments", sweep.excluded.size(), sweep.objective);
+                  core::plural(forecast.experiments, "experiment"), sweep.excluded.size(), sweep.objective);
   if (!forecast.shard.whole())
     text += fmt::format("shard {} of {}: {:.1f} % of the expected work of the whole sweep\n\n", forecast.shard.number,
                         forecast.shard.count, 100 * forecast.cost_share);

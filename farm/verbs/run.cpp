@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "core/step/compile/memory_requirement.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
@@ -132,10 +133,10 @@ double error_percent(const Row& row, const experiments::MeasuredStep& measured) 
 
 std::string own_text(const std::optional<OwnView>& own) {
   if (!own) return "";
-  return fmt::format("with your own     {} to {}, by the {} of your own that fit, of {} experiment{} ({})\n",
+  return fmt::format("with your own     {} to {}, by the {} of your own that fit, of {} {} ({})\n",
                      io::with_si_prefix(own->low_s, "s"), io::with_si_prefix(own->high_s, "s"),
                      own->rows == 1 ? "row" : fmt::format("{} rows", own->rows), own->experiments,
-                     own->experiments == 1 ? "" : "s", own->table);
+                     core::plural(own->experiments, "experiment"), own->table);
 }
 
 std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {

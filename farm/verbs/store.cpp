@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
@@ -26,8 +27,8 @@ std::string text_of(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string plural(std::uint64_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+std::string counted(std::uint64_t count, const std::string& what) {
+  return fmt::format("{} {}", count, core::plural(count, what));
 }
 
 bool is_this_build(const io::StoredBuild& build) {
@@ -51,12 +52,12 @@ int stats(const std::filesystem::path& directory, bool json) {
     const std::string name = build.fingerprint.empty() ? "unreadable" : build.fingerprint.substr(0, 16);
     text +=
         fmt::format("  build {}{}: {} in {}, {}, last used {}\n", name, is_this_build(build) ? " (this one)" : "",
-                    plural(build.records, "record"), plural(build.segments, "segment"), size_text(build.bytes), used);
+                    counted(build.records, "record"), counted(build.segments, "segment"), size_text(build.bytes), used);
   }
   if (json)
     std::cout << text_of({{"directory", directory.string()}, {"bytes", bytes}, {"builds", rows}});
   else
-    std::cout << text << fmt::format("{} in all, of {}\n", size_text(bytes), plural(builds.size(), "build"));
+    std::cout << text << fmt::format("{} in all, of {}\n", size_text(bytes), counted(builds.size(), "build"));
   return kExitDone;
 }
 
@@ -86,14 +87,14 @@ int verify(const std::filesystem::path& directory, bool json) {
   for (const auto* findings : {&check.damaged, &check.torn})
     for (const auto& [path, skipped, invalid_records, reason] : *findings)
       std::cout << (reason.empty() ? skipped.describe(path) + invalid_records.describe(path) : reason + "\n");
-  std::cout << fmt::format("{} whole in {}, {}", plural(check.records, "record"), plural(check.segments, "segment"),
+  std::cout << fmt::format("{} whole in {}, {}", counted(check.records, "record"), counted(check.segments, "segment"),
                            size_text(check.bytes));
-  if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", plural(check.torn.size(), "segment"));
+  if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", counted(check.torn.size(), "segment"));
   if (check.damaged.empty())
     std::cout << "; no damage\n";
   else
     std::cout << fmt::format("; {} damaged: what cannot be read is computed again, and deleting {} loses no more\n",
-                             plural(check.damaged.size(), "segment"), check.damaged.size() == 1 ? "it" : "them");
+                             counted(check.damaged.size(), "segment"), check.damaged.size() == 1 ? "it" : "them");
   return code;
 }
 
@@ -109,13 +110,14 @@ int prune(const std::filesystem::path& directory, std::uint64_t limit_bytes, boo
                           {"left", pruned.unremovable}});
     return kExitDone;
   }
-  std::cout << fmt::format("removed {} and {} without records, {}; {} in {} left\n", plural(pruned.segments, "segment"),
-                           plural(pruned.unusable, "file"), size_text(pruned.bytes), size_text(pruned.kept_bytes),
-                           plural(pruned.kept_segments, "segment"));
+  std::cout << fmt::format("removed {} and {} without records, {}; {} in {} left\n",
+                           counted(pruned.segments, "segment"), counted(pruned.unusable, "file"),
+                           size_text(pruned.bytes), size_text(pruned.kept_bytes),
+                           counted(pruned.kept_segments, "segment"));
   if (pruned.unremovable > 0)
     std::cout << fmt::format(
         "{} more would have been removed, but a run writes there now or this user may not remove them\n",
-        plural(pruned.unremovable, "segment"));
+        counted(pruned.unremovable, "segment"));
   return kExitDone;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/base/plural.hpp"
 #include "io/log/little_endian.hpp"
 
 namespace manyworlds::io {
@@ -63,8 +64,8 @@ void SkippedRegions::add(std::uint64_t offset, std::uint64_t size, bool is_torn)
 std::string SkippedRegions::describe(const std::string& path) const {
   std::string lines;
   if (damaged() > 0)
-    lines += fmt::format("{}: damaged in {} place{}, {} bytes in all, the first at byte {}\n", path, damaged(),
-                         damaged() == 1 ? "" : "s", bytes - torn_bytes, first_offset);
+    lines += fmt::format("{}: damaged in {} {}, {} bytes in all, the first at byte {}\n", path, damaged(),
+                         core::plural(damaged(), "place"), bytes - torn_bytes, first_offset);
   if (torn)
     lines += fmt::format("{}: the record at byte {} was never finished ({} bytes), as when its writer is killed\n",
                          path, torn_offset, torn_bytes);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/plural.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
@@ -117,7 +118,7 @@ std::string peaks_of(const Results& results, const Ranking& ranking) {
 
 std::string footer(const Results& results, const Ranking& ranking) {
   std::string text = fmt::format("{} of {} {}, by {} ({} first)", ranking.rows.size(), ranking.candidates,
-                                 ranking.candidates == 1 ? "experiment" : "experiments", ranking.by,
+                                 core::plural(ranking.candidates, "experiment"), ranking.by,
                                  ranking.descending ? "largest" : "smallest");
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.filtered_out > 0) text += fmt::format("; {} outside the condition", ranking.filtered_out);

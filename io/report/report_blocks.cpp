@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/plural.hpp"
 #include "core/base/version.hpp"
 #include "core/sharing/key.hpp"
 #include "core/workload/program/step_parts.hpp"
@@ -90,8 +91,7 @@ std::string status_words(const std::string& status) {
 
 std::string count_text(const Results& results) {
   const std::size_t rows = results.experiments.rows();
-  std::string text =
-      fmt::format("{} {}: ", group_digits(static_cast<double>(rows)), rows == 1 ? "experiment" : "experiments");
+  std::string text = fmt::format("{} {}: ", group_digits(static_cast<double>(rows)), core::plural(rows, "experiment"));
   for (const auto& [status, count] : results.experiments.counts_of("status"))
     text += fmt::format("{} {}, ", group_digits(static_cast<double>(count)), status_words(status));
   return text + fmt::format("and {} combinations left out as invalid.",

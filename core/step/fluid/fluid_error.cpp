@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
+#include <tuple>
 
 #include "core/base/hash.hpp"
 #include "core/step/fluid/link_shares.hpp"
