@@ -69,7 +69,8 @@ Shape draw_shape(Draw& draw, std::uint32_t members, std::uint32_t per_node) {
   Shape shape{Kind::all_to_all, Algorithm::pairwise, members, 0, per_node};
   if (draw.below(3) > 0) {
     constexpr Kind kKinds[] = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter};
-    shape.kind = kKinds[draw.below(3)], shape.algorithm = Algorithm::ring;
+    shape.kind = kKinds[draw.below(3)];
+    shape.algorithm = per_node > 1 && draw.below(2) == 0 ? Algorithm::two_level : Algorithm::ring;
     shape.channels = 1 + draw.below(3);
     if (draw.below(2) == 0) shape.chunk_bytes = 6'000;
   }
@@ -96,7 +97,7 @@ bool share_links(const std::vector<Route>& routes) {
 }  // namespace
 
 TEST_CASE("a collective whose alike members are merged has the picoseconds of all its packets") {
-  std::size_t merged_count = 0, with_contention = 0, with_pauses = 0, with_marks = 0, not_merged = 0;
+  std::size_t merged_count = 0, two_level = 0, with_contention = 0, with_pauses = 0, with_marks = 0, not_merged = 0;
   for (std::uint64_t seed = 1; seed <= 800; ++seed) {
     Draw draw{std::mt19937_64(seed)};
     const std::uint32_t per_node = 1u << draw.below(3), nodes = 2 + 2 * draw.below(per_node == 1 ? 8 : 5);
@@ -126,13 +127,16 @@ TEST_CASE("a collective whose alike members are merged has the picoseconds of al
     REQUIRE(result->counters.ecn_marks == all.counters.ecn_marks);
     REQUIRE(result->counters.pauses == all.counters.pauses);
     ++merged_count;
+    two_level += shape.algorithm == Algorithm::two_level;
     with_contention += share_links(merged->routes);
     with_pauses += all.counters.pauses > 0;
     with_marks += all.counters.ecn_marks > 0;
   }
-  UNSCOPED_INFO(merged_count << " merged, " << with_contention << " with shared links, " << with_pauses
-                             << " with pauses, " << with_marks << " with marks, " << not_merged << " not");
-  CHECK((merged_count > 300 && with_contention > 200 && with_pauses > 20 && with_marks > 8 && not_merged > 100));
+  UNSCOPED_INFO(merged_count << " merged, " << two_level << " on two levels, " << with_contention
+                             << " with shared links, " << with_pauses << " with pauses, " << with_marks
+                             << " with marks, " << not_merged << " not");
+  CHECK((merged_count > 300 && two_level > 60 && with_contention > 200 && with_pauses > 20 && with_marks > 8 &&
+         not_merged > 100));
 }
 
 TEST_CASE("on rails a ring of any size is simulated as one of two nodes") {

@@ -43,18 +43,20 @@ std::uint32_t slice_count(const Shape& shape, std::int64_t bytes) {
   return static_cast<std::uint32_t>(count);
 }
 
-void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
-                     std::uint32_t shares, std::vector<Frontier>& frontiers) {
-  const auto n = static_cast<std::uint32_t>(ring.members.size());
+void add_ring_rounds(DagBuilder& dag, std::span<const Ring> rings, std::span<const RingPlace> places, RingPhases phases,
+                     std::uint32_t first_share, std::uint32_t shares, std::vector<Frontier>& frontiers) {
+  const auto n = static_cast<std::uint32_t>(rings.front().members.size());
   const auto slice_count = static_cast<std::uint32_t>(frontiers.size());
   if (n < 2) return;
-  std::vector<std::uint32_t> previous(n * slice_count), current(n * slice_count);  // by slice and position
+  // The transfers of the last round and of this one, by slice, ring and position.
+  std::vector<std::uint32_t> previous(places.size() * slice_count), current(previous.size());
   const std::uint32_t first = phases.reduce ? 0 : n - 1, end = phases.gather ? 2 * n - 2 : n - 1;
   std::vector<std::uint32_t> after;
   for (std::uint32_t round = first; round < end; ++round) {
     for (std::uint32_t slice = 0; slice < slice_count; ++slice) {
-      const std::uint32_t base = slice * n;
-      for (std::uint32_t i = 0; i < n; ++i) {
+      for (const auto& [number, i] : places) {
+        const Ring& ring = rings[number];
+        const std::size_t base = slice * places.size() + std::size_t{number} * n;
         const std::uint32_t source = ring.members[i], destination = ring.members[(i + 1) % n];
         // Position i begins with its predecessor's block and forwards every block, so that its own block arrives last.
         BlockSet block_set = ring.blocks[(i + 2 * n - 1 - round) % n];
@@ -79,8 +81,17 @@ void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::
     previous.swap(current);
   }
   for (std::uint32_t slice = 0; slice < slice_count; ++slice)
-    for (std::uint32_t i = 0; i < n; ++i)
-      frontiers[slice][ring.members[i]] = {previous[slice * n + i], previous[slice * n + (i + n - 1) % n]};
+    for (const auto& [number, i] : places) {
+      const std::size_t base = slice * places.size() + std::size_t{number} * n;
+      frontiers[slice][rings[number].members[i]] = {previous[base + i], previous[base + (i + n - 1) % n]};
+    }
+}
+
+void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
+                     std::uint32_t shares, std::vector<Frontier>& frontiers) {
+  std::vector<RingPlace> places;
+  for (std::uint32_t i = 0; i < ring.members.size(); ++i) places.push_back({0, i});
+  add_ring_rounds(dag, {&ring, 1}, places, phases, first_share, shares, frontiers);
 }
 
 void add_direct_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,

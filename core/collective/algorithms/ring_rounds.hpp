@@ -19,9 +19,18 @@ struct RingPhases {
   bool reduce = false, gather = false;
 };
 
-/// Adds the rounds of a ring. After the reduction, position i holds its block reduced; the gather begins from there.
-/// Part first_share + s of `shares` of every block travels as slice s. Each slice waits for its frontier, which is
-/// replaced by the frontier after these rounds.
+/// A position of one of several rings.
+struct RingPlace {
+  std::uint32_t ring, position;
+};
+
+/// Adds the rounds of rings with equally many members. After the reduction, position i of a ring holds its block
+/// reduced; the gather begins from there. Part first_share + s of `shares` of every block travels as slice s. Each
+/// slice waits for its frontier, which is replaced by the frontier after these rounds. Transfers are added round by
+/// round, slice by slice, in the order of `places`, which has every position of every ring.
+void add_ring_rounds(DagBuilder& dag, std::span<const Ring> rings, std::span<const RingPlace> places, RingPhases phases,
+                     std::uint32_t first_share, std::uint32_t shares, std::vector<Frontier>& frontiers);
+/// The same for one ring, in the order of its positions.
 void add_ring_rounds(DagBuilder& dag, const Ring& ring, RingPhases phases, std::uint32_t first_share,
                      std::uint32_t shares, std::vector<Frontier>& frontiers);
 

@@ -6,6 +6,7 @@
 
 #include "core/collective/algorithms/algorithm_info.hpp"
 #include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/algorithms/two_level_generator.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -21,28 +22,28 @@ class TwoLevel {
         frontiers_(count, Frontier(shape.members)) {}
 
   void intra_node(RingPhases phases) {
-    for (std::uint32_t node = 0; node < nodes_; ++node) {
-      Ring ring;
+    std::vector<Ring> rings(nodes_);
+    std::vector<RingPlace> places;
+    for (std::uint32_t node = 0; node < nodes_; ++node)
       for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
-        ring.members.push_back(node * shape_.per_node + rail);
-        ring.blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of all members of the rail
+        rings[node].members.push_back(node * shape_.per_node + rail);
+        rings[node].blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of all members of the rail
+        places.push_back({node, rail});
       }
-      if (shape_.node_mesh)
-        add_direct_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
-      else
-        add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
-    }
+    if (!shape_.node_mesh) return add_ring_rounds(dag_, rings, places, phases, first_share_, shares_, frontiers_);
+    for (const Ring& ring : rings) add_direct_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
   }
 
   void inter_node(RingPhases phases) {
-    for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
-      Ring ring;
-      for (std::uint32_t node = 0; node < nodes_; ++node) {
-        ring.members.push_back(node * shape_.per_node + rail);
-        ring.blocks.push_back({ring.members.back()});
+    std::vector<Ring> rings(shape_.per_node);
+    std::vector<RingPlace> places;
+    for (std::uint32_t node = 0; node < nodes_; ++node)
+      for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
+        rings[rail].members.push_back(node * shape_.per_node + rail);
+        rings[rail].blocks.push_back({rings[rail].members.back()});
+        places.push_back({rail, node});
       }
-      add_ring_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
-    }
+    add_ring_rounds(dag_, rings, places, phases, first_share_, shares_, frontiers_);
   }
 
  private:
@@ -55,12 +56,7 @@ class TwoLevel {
 void add(DagBuilder& dag, const Shape& shape) {
   dag.set_block_partition(shape.members);
   const bool reduce = shape.kind != Kind::all_gather, gather = shape.kind != Kind::reduce_scatter;
-  // In nodes with several members, a transfer inside the node carries one block per node.
-  const std::uint32_t nodes = shape.members / shape.per_node;
-  Shape slice_shape = shape;
-  if (shape.per_node > 1 && shape.chunk_bytes > 0)
-    slice_shape.chunk_bytes = std::max<std::int64_t>(1, shape.chunk_bytes / nodes);
-  const std::uint32_t count = slice_count(slice_shape, chunk_bytes(shape.bytes, shape.members, 0));
+  const std::uint32_t count = two_level_slices(shape);
   for (std::uint32_t channel = 0; channel < shape.channels; ++channel) {
     dag.set_channel(channel);
     TwoLevel builder(dag, shape, channel, count);
@@ -89,6 +85,7 @@ AlgorithmInfo two_level_algorithm() {
           .kinds = {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter},
           .add = add,
           .cost = cost,
+          .generator = two_level_generator,
           .pipelined = true,
           .multi_channel = true,
           .considered = on_two_levels,
