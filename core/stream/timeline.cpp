@@ -47,6 +47,7 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
       program_of_(std::move(program_of_rank)),
       program_streams_(programs.size()),
       groups_(programs.size()),
+      free_groups_(programs.size()),
       group_of_(program_of_) {
   for (std::uint32_t i = 0; i < programs.size(); ++i) {
     groups_[i].program = i;
@@ -55,6 +56,8 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
       program_streams_[i].position.push_back(static_cast<std::uint32_t>(stream.size()));
       stream.push_back(op);
     }
+    for (std::size_t stream = 0; stream < workload::kStreams; ++stream)
+      if (!program_streams_[i].ops[stream].empty()) program_streams_[i].used.push_back(stream);
   }
   for (const RepresentativeId rank : program_of_.ids()) {
     groups_[program_of_[rank]].ranks.push_back(rank);
@@ -85,7 +88,12 @@ Time Timeline::next_kernel() const {
 
 std::vector<Account> Timeline::accounts() const {
   std::vector<Account> all;
-  for (const std::uint32_t group : group_of_) all.push_back(groups_[group].state.account);
+  for (const RepresentativeId rank : group_of_.ids()) {
+    Account& account = all.emplace_back(groups_[group_of_[rank]].state.account);
+    if (account_difference_.size() == 0) continue;
+    for (const workload::StepPartInfo& part : workload::kStepParts)
+      account[part.part] += account_difference_[rank][part.part];
+  }
   return all;
 }
 
@@ -191,6 +199,7 @@ void Timeline::end_collective(std::uint32_t index, const Completion& completion,
   const std::size_t stream = stream_of(op);
   groups_[index].state.previous_cause = group.state.cause_at_issue[stream];
   end_op(index, completion.op, at, {group.state.entered[stream], completion.began, call.role, true});
+  if (!is_pipeline(call.role)) may_join_.push_back(index);
   add_collective_load(index, -collective_load_of(call, group.program), at);
 }
 
@@ -234,12 +243,12 @@ void Timeline::split(std::uint32_t index, Time at) {
   }
   std::vector<std::uint32_t> group_ids{index};
   for (std::size_t i = 1; i < subgroups.size(); ++i) {
-    group_ids.push_back(static_cast<std::uint32_t>(groups_.size()));
-    groups_.push_back({groups_[index].program, {}, groups_[index].state, {}, false, kNoRecord});
+    group_ids.push_back(open_group(groups_[index].program));
+    groups_[group_ids.back()].state = groups_[index].state;
     touch(group_ids.back());
   }
   const State& state = groups_[index].state;
-  for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
+  for (const std::size_t stream : program_streams_[groups_[index].program].used) {
     if (state.issued[stream] == state.done[stream]) continue;
     const std::uint32_t op = program_streams_[groups_[index].program].ops[stream][state.done[stream]];
     if (programs_[groups_[index].program].ops[op].collective() != nullptr) continue;
@@ -270,6 +279,94 @@ void Timeline::split_record(std::uint32_t record, const std::vector<std::uint32_
   }
 }
 
+/// Returns the number of a group without ranks. A number belongs to one program, as the heap may have its kernels.
+std::uint32_t Timeline::open_group(std::uint32_t program) {
+  std::vector<std::uint32_t>& free = free_groups_[program];
+  if (free.empty()) {
+    free.push_back(static_cast<std::uint32_t>(groups_.size()));
+    groups_.emplace_back().program = program;
+  }
+  const std::uint32_t group = free.back();
+  free.pop_back();
+  return group;
+}
+
+/// Joins those groups for which a collective ended at this instant that are alike.
+void Timeline::join_groups() {
+  if (may_join_.size() > 1) {
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> by_hash;
+    for (const std::uint32_t group : may_join_)
+      if (!is_recorded(groups_[group])) by_hash.emplace_back(hash_of(groups_[group]), group);
+    std::sort(by_hash.begin(), by_hash.end());
+    by_hash.erase(std::unique(by_hash.begin(), by_hash.end()), by_hash.end());  // two collectives ended for it
+    for (std::size_t first = 0, next = 1; next < by_hash.size(); ++next) {
+      if (by_hash[first].first != by_hash[next].first ||
+          !alike(groups_[by_hash[first].second], groups_[by_hash[next].second]))
+        first = next;
+      else
+        join(by_hash[first].second, by_hash[next].second);
+    }
+  }
+  may_join_.clear();
+}
+
+/// Moves the ranks of `other` to `into`, which must be alike.
+void Timeline::join(std::uint32_t into, std::uint32_t other) {
+  LockstepGroup &group = groups_[into], &joining = groups_[other];
+  if (account_difference_.size() == 0) account_difference_.assign(program_of_.size(), Account());
+  for (const RepresentativeId rank : joining.ranks) {
+    group_of_[rank] = into;
+    for (const workload::StepPartInfo& part : workload::kStepParts)
+      account_difference_[rank][part.part] += joining.state.account[part.part] - group.state.account[part.part];
+  }
+  std::vector<RepresentativeId> ranks;
+  ranks.reserve(group.ranks.size() + joining.ranks.size());
+  std::merge(group.ranks.begin(), group.ranks.end(), joining.ranks.begin(), joining.ranks.end(),
+             std::back_inserter(ranks));
+  group.ranks = std::move(ranks);
+  joining.ranks.clear();
+  joining.state = {};  // so that entries of the heap are outdated: its kernels end with those of the other
+  free_groups_[joining.program].push_back(other);
+}
+
+/// Returns whether what happens to two groups from now on cannot depend on which of them it is, and counts the same in
+/// their accounts. What is not looked at is set before it is used again: the entry of a transfer between pipeline ranks
+/// and what was its cause are never used (attribute_wait()).
+bool Timeline::alike(const LockstepGroup& one, const LockstepGroup& other) const {
+  const State &a = one.state, &b = other.state;
+  if (one.program != other.program || is_recorded(one) || is_recorded(other) || a.issued != b.issued ||
+      a.done != b.done || a.collective_load != b.collective_load || a.busy_until != b.busy_until ||
+      a.began != b.began || a.ended != b.ended || a.cause != b.cause || a.previous_cause != b.previous_cause)
+    return false;
+  const ProgramStreams& streams = program_streams_[one.program];
+  for (const std::size_t stream : streams.used) {
+    if (a.issued[stream] == a.done[stream]) continue;
+    const Op& op = programs_[one.program].ops[streams.ops[stream][a.done[stream]]];
+    if (const CollectiveCall* call = op.collective()) {
+      if (!is_pipeline(call->role) &&
+          (a.entered[stream] != b.entered[stream] || a.cause_at_issue[stream] != b.cause_at_issue[stream]))
+        return false;
+    } else if (a.ends[stream] != b.ends[stream] ||
+               (op.stream == workload::Stream::compute &&
+                (a.remaining_work != b.remaining_work || a.pace_changed_at != b.pace_changed_at))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Returns a hash that groups which are alike have in common.
+std::uint64_t Timeline::hash_of(const LockstepGroup& group) const {
+  std::uint64_t hash = group.program;
+  const auto add = [&](std::uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 32; };
+  const State& state = group.state;
+  for (const std::size_t stream : program_streams_[group.program].used)
+    add(std::uint64_t{state.issued[stream]} << 32 | state.done[stream]);
+  for (const Time time : {state.busy_until, state.cause.entered, state.cause.began})
+    add(static_cast<std::uint64_t>(time));
+  return hash;
+}
+
 void Timeline::advance(Time at, std::vector<Entry>& entries) {
   MANYWORLDS_CHECK(clock_.ticks_at(at), "advance() was called at {}, which is between two ticks", at);
   for (std::size_t i = 0, groups = touched_.size(); i < groups; ++i) end_completed(touched_[i], at);
@@ -282,10 +379,11 @@ void Timeline::advance(Time at, std::vector<Entry>& entries) {
       if (is_current(ended)) end_kernel(ended, at);
     }
     if (touched_.empty()) break;
+    join_groups();
     std::sort(touched_.begin(), touched_.end());
     for (const std::uint32_t group : touched_) {
       groups_[group].touched = false;
-      issue(group, at, entries);
+      if (!groups_[group].ranks.empty()) issue(group, at, entries);
     }
     touched_.clear();
   }
@@ -328,7 +426,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
   const ProgramStreams& streams = program_streams_[group.program];
   State& state = group.state;
   issued_.clear();
-  for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
+  for (const std::size_t stream : streams.used) {
     if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
     const std::uint32_t number = streams.ops[stream][state.issued[stream]];
     const Op& op = program.ops[number];
@@ -419,6 +517,7 @@ Time Timeline::duration() const {
 void Timeline::close_accounts() {
   const Time length = duration();
   for (LockstepGroup& group : groups_) {
+    if (group.ranks.empty()) continue;
     // Trailing collectives (the parameter gather after the optimizer) count as exposed, all other idle time as bubble.
     State& state = group.state;
     const Time until = unsynchronised_ && state.began != kNever ? state.began + length : end_;

@@ -10,7 +10,10 @@
 // changed; callers of complete() must do so on ticks.
 //
 // Ranks that run one program and have had the same events are in the same state. They are simulated as one lockstep
-// group until an operation ends for only some of them.
+// group until an operation ends for only some of them. Groups join again where a collective ends for both at one
+// instant and leaves them in states that nothing can tell apart any more, such as the ranks of a node after a transfer
+// that came to each of them over another path. Their accounts differ by then, so that a rank has what its own differs
+// by.
 #pragma once
 
 #include <array>
@@ -87,7 +90,8 @@ class Timeline {
   /// lockstep group share a record.
   const std::vector<Record>& records() const { return records_; }
   std::uint32_t record_of(RepresentativeId rank) const { return groups_[group_of_[rank]].record; }
-  /// Returns the ranks of the lockstep group of `rank`, itself included, ascending.
+  /// Returns the ranks of the lockstep group of `rank`, itself included, ascending. Groups with a record never join
+  /// others, so these have had the same events as a recorded rank.
   const std::vector<RepresentativeId>& lockstep_ranks(RepresentativeId rank) const {
     return groups_[group_of_[rank]].ranks;
   }
@@ -98,6 +102,7 @@ class Timeline {
   struct ProgramStreams {  // the operations of a program by stream
     std::array<std::vector<std::uint32_t>, workload::kStreams> ops;
     std::vector<std::uint32_t> position;  // position of each op in its stream
+    std::vector<std::size_t> used;        // streams with operations, ascending
   };
   struct RunningKernel {
     Time at;
@@ -110,6 +115,7 @@ class Timeline {
     workload::Role role = workload::Role::tensor;
     bool collective = false;
     StepPart waiting = StepPart::bubble;  // what waiting for another operation counts as
+    bool operator==(const Cause&) const = default;
   };
   /// The completion of a collective for one rank.
   struct Completion {
@@ -144,6 +150,11 @@ class Timeline {
   void touch(std::uint32_t group);
   void end_completed(std::uint32_t group, Time at);
   void split(std::uint32_t group, Time at);
+  std::uint32_t open_group(std::uint32_t program);
+  void join_groups();
+  void join(std::uint32_t into, std::uint32_t other);
+  bool alike(const LockstepGroup& one, const LockstepGroup& other) const;
+  std::uint64_t hash_of(const LockstepGroup& group) const;
   void end_kernel(const RunningKernel& ended, Time at);
   bool ready(const LockstepGroup& group, const workload::Op& op) const;
   void end_op(std::uint32_t group, std::uint32_t op, Time at, const Cause& cause);
@@ -176,7 +187,10 @@ class Timeline {
   const Clock clock_;
   IdVector<RepresentativeId, std::uint32_t> program_of_;
   std::vector<ProgramStreams> program_streams_;  // by program
-  std::vector<LockstepGroup> groups_;
+  std::vector<LockstepGroup> groups_;  // without ranks: those of free_groups_, and of programs that no rank runs
+  std::vector<std::vector<std::uint32_t>> free_groups_;     // by program
+  std::vector<std::uint32_t> may_join_;                     // groups for which a collective ended at this instant
+  IdVector<RepresentativeId, Account> account_difference_;  // to that of its group; empty if no groups have joined
   IdVector<RepresentativeId, std::uint32_t> group_of_;
   std::vector<RunningKernel> running_kernels_;       // min-heap by end time; may contain outdated entries
   std::vector<std::uint32_t> touched_;               // groups with an event at this instant

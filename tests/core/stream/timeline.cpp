@@ -3,6 +3,7 @@
 
 #include <map>
 #include <random>
+#include <utility>
 
 #include "core/stream/timeline.hpp"
 #include "tests/core/workload/schedule/play_pipeline.hpp"
@@ -49,13 +50,18 @@ Program drawn_program(std::mt19937_64& random) {
   return program;
 }
 
-/// Collectives of each rank end some time after they are entered, mostly alike on all ranks.
-Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed) {
+/// Collectives of each rank end some time after they are entered, mostly alike on all ranks. `joined`, if given, counts
+/// how often the lockstep group of rank 0 has grown.
+Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed,
+                    std::size_t* joined = nullptr) {
   Timeline timeline(programs, std::move(of_rank), 200'000);
   std::multimap<Time, std::tuple<Entry, Time>> ends;
   std::vector<Entry> entries;
   timeline.begin(entries);
+  std::size_t together = timeline.lockstep_ranks(RepresentativeId(0)).size();
   for (Time now = 0;; timeline.advance(now, entries)) {
+    const std::size_t before = std::exchange(together, timeline.lockstep_ranks(RepresentativeId(0)).size());
+    if (joined != nullptr && together > before) ++*joined;
     for (const Entry& entry : entries) {
       const std::uint64_t draw = (seed + entry.op) * 0x9E3779B97F4A7C15ull,
                           own = (draw ^ entry.rank.value()) * 0xD1342543DE82EF95ull;
@@ -137,7 +143,7 @@ TEST_CASE("a deadlock is reported with the operation that waits and the one it w
 
 TEST_CASE("ranks that stand together until something ends for some of them fare as each alone") {
   constexpr std::uint32_t kRanks = 7;
-  std::size_t representatives = 0;
+  std::size_t representatives = 0, joined = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     const Program program = drawn_program(random);
@@ -146,7 +152,7 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     const Program other = drawn_program(random);
     const std::vector<Program> copies(kRanks, program), one{program, other};
     const Timeline apart = play_alone(copies, own, seed);
-    const Timeline together = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed);
+    const Timeline together = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed, &joined);
     INFO("seed " << seed);
     REQUIRE(apart.finished());
     REQUIRE(together.finished());
@@ -158,6 +164,8 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     }
   }
   CHECK(representatives > 300);  // they do part
+  INFO(joined << " joins");
+  CHECK(joined > 100);
 }
 
 TEST_CASE("kernels last whole ticks, the nearest number of them") {
