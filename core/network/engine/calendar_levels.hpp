@@ -42,6 +42,15 @@ class CalendarLevels {
   [[gnu::always_inline]] void push_near(Nodes&& nodes, std::uint32_t index, std::int64_t bucket) {
     prepend(nodes, buckets_, occupied_buckets_, static_cast<std::uint32_t>(bucket) & (kBuckets - 1), index);
   }
+  /// Returns the first node of a bucket for which is_near(), or kNone.
+  [[gnu::always_inline]] std::uint32_t near_first(std::int64_t bucket) const {
+    return buckets_[static_cast<std::uint32_t>(bucket) & (kBuckets - 1)];
+  }
+  /// Returns the first node of the next near bucket that has events, or kNone if there is none.
+  std::uint32_t peek() const {
+    const std::uint32_t found = occupied_buckets_.next(static_cast<std::uint32_t>((current_ + 1) & (kBuckets - 1)));
+    return found < kBuckets ? buckets_[found] : kNone;
+  }
   /// Adds a node to any bucket after the open one.
   template <class Nodes>
   void push(Nodes&& nodes, std::uint32_t index, std::int64_t bucket) {

@@ -2,9 +2,11 @@
 // here. Events leave in one total order (time, event kind, tie order of the flow, packet number), whichever bucket they
 // were in, because the order of simultaneous packets determines the result.
 //
-// An event is a packet record of the slab, linked into its bucket. One word of it holds nearly all of the order: the
-// time within the bucket, then kind and tie order. On fabrics with equal links packets move in lockstep, so that
-// thousands of events may share an instant; such buckets are radix-sorted over the digits in which their keys differ.
+// An event is an entry of two words: nearly all of the order (the time within the bucket, then kind and tie order), and
+// the index of a packet record in the slab. A bucket is a list of chunks of entries, not of records, as a walk over
+// records that are spread over memory took nearly half of the time: it waits for each of them before it knows the next.
+// On fabrics with equal links packets move in lockstep, so that thousands of events may share an instant; such buckets
+// are radix-sorted over the digits in which their keys differ.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +32,14 @@ class Calendar {
  public:
   static constexpr int kOrderBits = 64 - CalendarLevels::kBucketShift;
 
-  Calendar() : open_(kInsertionSortMax) {}
+  Calendar() : open_(2 * kInsertionSortMax) {}
 
   bool empty() const { return size_ == 0; }
+  /// Returns the memory of its events, in bytes.
+  std::size_t bytes() const { return chunks_.bytes(); }
   void clear() {
     if (size_ > 0) levels_.clear();
+    chunks_.clear();
     open_count_ = 0;
     size_ = 0;
     late_.clear();
@@ -48,10 +53,10 @@ class Calendar {
   }
   /// Removes the first event into `taken` and returns true, or returns false if there is none before the limit. No
   /// event may be pushed before the last event taken or, after a call that returned false, before the limit.
-  bool pop(PacketSlab& slab, Event& taken) {
+  bool pop(Event& taken) {
     if (!late_.empty()) [[unlikely]]
       return pop_late(taken);
-    if (open_count_ == 0 && !advance(slab)) return false;
+    if (open_count_ == 0 && !advance()) return false;
     const Entry& entry = open_[open_count_ - 1];
     if (entry.key >= limit_key_) return false;
     taken = event_of(entry);
@@ -60,15 +65,38 @@ class Calendar {
     return true;
   }
 
-  void push(PacketSlab& slab, std::uint32_t index, Time at, std::uint64_t order) {
+  /// Returns whether a bucket was opened since the last call.
+  bool take_just_opened() { return std::exchange(just_opened_, false); }
+  /// Calls visit(index) with the indices in the slab of some of the events of the next bucket.
+  template <class Visit>
+  void visit_next_bucket(Visit visit) const {
+    const std::uint32_t chunk = levels_.peek();
+    if (chunk == kNone) return;
+    const Chunk& next = chunks_[chunk];
+    for (std::uint32_t i = 0; i < next.count; ++i) visit(static_cast<std::uint32_t>(next.entries[i].number_and_index));
+  }
+  /// Returns the index in the slab of the event that is taken after `ahead` others of the open bucket; kNone if there
+  /// are not as many.
+  std::uint32_t upcoming(std::uint32_t ahead) const {
+    return ahead < open_count_ ? static_cast<std::uint32_t>(open_[open_count_ - 1 - ahead].number_and_index) : kNone;
+  }
+
+  /// Adds the event of a packet, or of a subject, whose record in the slab is `index`; `number` breaks ties of equal
+  /// times and orders.
+  void push(Time at, std::uint64_t order, std::uint32_t number, std::uint32_t index) {
     ++size_;
     const std::int64_t bucket = at >> kBucketShift;
-    Packet& record = slab[index];
-    record.key = static_cast<std::uint64_t>(at) << kOrderBits | order;
-    if (levels_.is_near(bucket)) [[likely]]
-      levels_.push_near(Nodes{slab}, index, bucket);
-    else
-      push_elsewhere(slab, index, bucket);
+    const Entry entry{static_cast<std::uint64_t>(at) << kOrderBits | order,
+                      static_cast<std::uint64_t>(number) << 32 | index};
+    if (levels_.is_near(bucket)) [[likely]] {
+      const std::uint32_t first = levels_.near_first(bucket);
+      if (first != kNone && chunks_[first].count < Chunk::kMax)
+        chunks_[first].add(entry);
+      else
+        levels_.push_near(chunks_, chunks_.take(entry), bucket);
+    } else {
+      push_elsewhere(entry, bucket);
+    }
   }
 
  private:
@@ -83,17 +111,49 @@ class Calendar {
       return key != other.key ? key < other.key : number_and_index < other.number_and_index;
     }
   };
-  /// The packets of the levels.
-  struct Nodes {
-    PacketSlab& slab;
-    std::uint32_t& next(std::uint32_t index) { return slab[index].next; }
-    std::uint32_t bucket(std::uint32_t index) const { return slab[index].bucket; }
+  /// Events of one bucket. The first cache line has as much as most buckets have.
+  struct alignas(64) Chunk {
+    static constexpr std::uint32_t kMax = 7;
+    std::uint32_t next = kNone;  // in the list of the bucket, or of free chunks
+    std::uint32_t count = 0;
+    std::int64_t bucket = 0;  // of a chunk that is in no bucket yet
+    std::array<Entry, kMax> entries;
+
+    void add(const Entry& entry) { entries[count++] = entry; }
+  };
+  static_assert(sizeof(Chunk) == 128);
+
+  /// The nodes of the levels.
+  class Chunks {
+   public:
+    Chunk& operator[](std::uint32_t chunk) { return all_[chunk]; }
+    const Chunk& operator[](std::uint32_t chunk) const { return all_[chunk]; }
+    std::uint32_t& next(std::uint32_t chunk) { return all_[chunk].next; }
+    std::int64_t bucket(std::uint32_t chunk) const { return all_[chunk].bucket; }
+    /// Returns a chunk with one entry.
+    std::uint32_t take(const Entry& entry) {
+      if (free_ == kNone) {
+        free_ = static_cast<std::uint32_t>(all_.size());
+        all_.emplace_back();
+      }
+      const std::uint32_t chunk = std::exchange(free_, all_[free_].next);
+      all_[chunk].count = 0;
+      all_[chunk].add(entry);
+      return chunk;
+    }
+    void release(std::uint32_t chunk) { all_[chunk].next = std::exchange(free_, chunk); }
+    void clear() {
+      all_.clear();
+      free_ = kNone;
+    }
+    std::size_t bytes() const { return all_.capacity() * sizeof(Chunk); }
+
+   private:
+    std::vector<Chunk> all_;
+    std::uint32_t free_ = kNone;
   };
 
   static bool after(const Entry& a, const Entry& b) { return b.before(a); }
-  static Entry entry_of(const Packet& record, std::uint32_t index) {
-    return {record.key, static_cast<std::uint64_t>(record.number) << 32 | index};
-  }
   Event event_of(const Entry& entry) const {
     return {open_begin_ + static_cast<Time>(entry.key >> kOrderBits), entry.key, entry.number_and_index};
   }
@@ -122,63 +182,77 @@ class Calendar {
   }
 
   /// push() into the open bucket, or far ahead.
-  [[gnu::noinline]] void push_elsewhere(PacketSlab& slab, std::uint32_t index, std::int64_t bucket) {
+  [[gnu::noinline]] void push_elsewhere(const Entry& entry, std::int64_t bucket) {
     if (bucket == levels_.current()) {
-      late_.push_back(entry_of(slab[index], index)), std::push_heap(late_.begin(), late_.end(), after);
+      late_.push_back(entry), std::push_heap(late_.begin(), late_.end(), after);
       return;
     }
-    slab[index].bucket = static_cast<std::uint32_t>(bucket) & ((1u << CalendarLevels::kBucketBits) - 1);
-    levels_.push(Nodes{slab}, index, bucket);
+    const std::uint32_t chunk = chunks_.take(entry);
+    chunks_[chunk].bucket = bucket;
+    levels_.push(chunks_, chunk, bucket);
   }
 
   /// Opens the next bucket that has events. Returns false if there is none or it is after the limit.
-  bool advance(PacketSlab& slab) {
+  bool advance() {
     if (size_ == 0) return false;
-    const std::uint32_t first = levels_.open_next(Nodes{slab}, until_ >> kBucketShift);
+    const std::uint32_t first = levels_.open_next(chunks_, until_ >> kBucketShift);
     update_limit_key();
     if (first == kNone) return false;
     open_begin_ = levels_.current() << kBucketShift;
-    open_bucket(slab, first);
+    just_opened_ = true;
+    open_bucket(first);
     return true;
   }
 
-  /// Sorts the events of a bucket into open_, descending. Its list returns the event pushed last first, so many buckets
-  /// are in descending order already.
-  void open_bucket(const PacketSlab& slab, std::uint32_t index) {
-    const Packet* const records = &slab[0];
-    Entry* into = open_.data();
-    Entry* const end = into + kInsertionSortMax;
-    for (; index != kNone && into != end; ++into) {
-      const Entry entry = entry_of(records[index], index);
-      index = records[index].next;
-      Entry* hole = into;
-      for (; hole != open_.data() && hole[-1].before(entry); --hole) *hole = hole[-1];
-      *hole = entry;
+  /// Moves the events of a bucket into open_, descending. The last entry of a chunk was pushed last, so that many
+  /// buckets are in descending order already.
+  void open_bucket(std::uint32_t chunk) {
+    const Chunk& only = chunks_[chunk];
+    if (only.next != kNone) [[unlikely]]
+      return open_many(chunk);
+    Entry* const open = open_.data();
+    for (std::uint32_t i = 0; i < only.count; ++i) {
+      const Entry& entry = only.entries[only.count - 1 - i];
+      std::uint32_t hole = i;
+      for (; hole > 0 && open[hole - 1].before(entry); --hole) open[hole] = open[hole - 1];
+      open[hole] = entry;
     }
-    open_count_ = static_cast<std::uint32_t>(into - open_.data());
-    if (index != kNone) [[unlikely]]
-      open_many(slab, index);
+    open_count_ = only.count;
+    chunks_.release(chunk);
   }
-  /// Continues open_bucket() for a bucket with many events.
-  [[gnu::noinline]] void open_many(const PacketSlab& slab, std::uint32_t index) {
-    for (; index != kNone; index = slab[index].next) {
-      if (open_count_ == open_.size()) open_.resize(2 * open_.size());
-      open_[open_count_++] = entry_of(slab[index], index);
+  /// open_bucket() for a bucket with several chunks.
+  [[gnu::noinline]] void open_many(std::uint32_t chunk) {
+    open_count_ = 0;
+    while (chunk != kNone) {
+      const Chunk& from = chunks_[chunk];
+      const std::uint32_t next = from.next;
+      if (next != kNone) __builtin_prefetch(&chunks_[next]);
+      if (open_count_ + from.count > open_.size()) open_.resize(2 * open_.size());
+      for (std::uint32_t i = from.count; i-- > 0;) open_[open_count_++] = from.entries[i];
+      chunks_.release(chunk);
+      chunk = next;
     }
-    if (!std::is_sorted(open_.begin(), open_.begin() + open_count_, after)) sort_open();
+    if (open_count_ <= kInsertionSortMax)
+      insert_from(1);
+    else if (!std::is_sorted(open_.begin(), open_.begin() + open_count_, after))
+      sort_open();
   }
-
-  void sort_open() {
-    if (open_count_ <= kStdSortMax) return std::sort(open_.begin(), open_.begin() + open_count_, after);
-    sort_by_digits();
-    Entry* const open = open_.data();  // only entries with equal keys are still out of order
-    for (std::uint32_t i = 1; i < open_count_; ++i) {
+  /// Sorts open_ by insertion of the entries from `first` on.
+  void insert_from(std::uint32_t first) {
+    Entry* const open = open_.data();
+    for (std::uint32_t i = first; i < open_count_; ++i) {
       if (!open[i - 1].before(open[i])) continue;
       const Entry entry = open[i];
       std::uint32_t hole = i;
       for (; hole > 0 && open[hole - 1].before(entry); --hole) open[hole] = open[hole - 1];
       open[hole] = entry;
     }
+  }
+
+  void sort_open() {
+    if (open_count_ <= kStdSortMax) return std::sort(open_.begin(), open_.begin() + open_count_, after);
+    sort_by_digits();
+    insert_from(1);  // only entries with equal keys are still out of order
   }
 
   /// Radix sort of open_, descending by key; digits in which all keys agree are skipped.
@@ -202,10 +276,12 @@ class Calendar {
   std::size_t size_ = 0;
   Time until_ = 0;
   std::uint64_t until_order_ = 0, limit_key_ = 0;
+  bool just_opened_ = false;
   std::uint32_t open_count_ = 0;    // entries of open_ that were not taken yet
   std::vector<Entry> open_;         // the events of the open bucket, descending
   std::vector<Entry> late_;         // a heap of events pushed into the open bucket
   std::vector<Entry> sort_buffer_;  // the buffer of the radix sort
+  Chunks chunks_;
   CalendarLevels levels_;
 };
 

@@ -32,7 +32,7 @@ Network::Network(const NetworkOptions& options, std::shared_ptr<const Forwarding
 }
 
 std::size_t Network::bytes() const {
-  return slab_.bytes() + ports_.size() * sizeof(Port) + flow_info_.size() * sizeof(FlowInfo);
+  return slab_.bytes() + events_.bytes() + ports_.size() * sizeof(Port) + flow_info_.size() * sizeof(FlowInfo);
 }
 
 std::vector<LinkLoad> Network::loads() const {

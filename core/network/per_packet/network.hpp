@@ -108,7 +108,7 @@ class Network {
     ++flow_info_[flow].live_packets;
     const std::uint32_t packet = slab_.allocate();
     slab_[packet].flow = flow;
-    slab_[packet].key = flow_info_[flow].tie_order;
+    slab_[packet].tie_order = flow_info_[flow].tie_order;
     return packet;
   }
   void release(std::uint32_t packet) {
@@ -148,7 +148,7 @@ class Network {
     ++event_records_;
     const std::uint32_t record = slab_.allocate();
     slab_[record].number = subject;
-    events_.push(slab_, record, at, static_cast<std::uint64_t>(kind) << kKindShift | tie_order);
+    events_.push(at, static_cast<std::uint64_t>(kind) << kKindShift | tie_order, subject, record);
   }
   /// Schedules a pace event. The network is not idle until the endpoint's pace() was called for it.
   void schedule_pace(Time at, std::uint64_t tie_order, std::uint32_t subject) {
@@ -200,9 +200,23 @@ class Network {
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
 
-  static std::uint64_t tie_order_of(const Packet& packet) { return packet.key & kOrderMask; }
   void push(Time at, EventKind kind, std::uint32_t packet) {
-    events_.push(slab_, packet, at, static_cast<std::uint64_t>(kind) << kKindShift | tie_order_of(slab_[packet]));
+    events_.push(at, static_cast<std::uint64_t>(kind) << kKindShift | slab_[packet].tie_order, slab_[packet].number,
+                 packet);
+  }
+  /// Loads the packets and ports of the next events into the cache, if there are too many for it (1 MiB).
+  void prefetch_upcoming() {
+    constexpr std::size_t kInCache = (1u << 20) / sizeof(Packet);
+    constexpr std::uint32_t kPacketsAhead = 12, kPortsAhead = 6;
+    if (slab_.size() <= kInCache) return;
+    if (events_.take_just_opened())
+      events_.visit_next_bucket([&](std::uint32_t packet) { __builtin_prefetch(&slab_[packet], 1); });
+    if (const std::uint32_t packet = events_.upcoming(kPacketsAhead); packet != kNone)
+      __builtin_prefetch(&slab_[packet], 1);
+    const std::uint32_t packet = events_.upcoming(kPortsAhead);
+    if (packet == kNone || slab_[packet].next_link >= ports_.size()) return;
+    const auto* port = reinterpret_cast<const char*>(&ports_[slab_[packet].next_link]);
+    __builtin_prefetch(port, 1), __builtin_prefetch(port + 64, 1), __builtin_prefetch(port + 128, 1);
   }
   std::uint32_t consume_event(const Event& schedule) {
     --event_records_;

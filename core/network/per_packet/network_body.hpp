@@ -64,14 +64,15 @@ template <class PortPolicy>
   if (leaves_nic) packet.sent_at = begin;
   packet.link = link;
   ++packet.hop;
-  const std::uint64_t tie_order = tie_order_of(packet);
+  const std::uint64_t tie_order = packet.tie_order;
   const std::uint32_t flow = packet.flow;
   EventKind next_kind = EventKind::deliver;
   if (port.to != packet.destination) {
     next_kind = EventKind::arrive;
     if (PortPolicy::steering(options_) != Steering::adaptive) packet.next_link = choose_link<PortPolicy>(packet);
   }
-  events_.push(slab_, index, done + port.latency_ps, static_cast<std::uint64_t>(next_kind) << kKindShift | tie_order);
+  events_.push(done + port.latency_ps, static_cast<std::uint64_t>(next_kind) << kKindShift | tie_order, packet.number,
+               index);
   if (leaves_nic) schedule(done, EventKind::departed, tie_order, flow);
 }
 
@@ -160,8 +161,7 @@ inline void Network::offer(std::uint32_t index) {
   }
   const auto before = [&](std::uint32_t other) {
     const Packet& there = slab_[other];
-    return std::tuple(tie_order_of(there), there.number, other) <
-           std::tuple(tie_order_of(packet), packet.number, index);
+    return std::tuple(there.tie_order, there.number, other) < std::tuple(packet.tie_order, packet.number, index);
   };
   std::uint32_t* at = &port.offered;
   while (*at != kNone && before(*at)) at = &slab_[*at].next;
@@ -187,13 +187,14 @@ void Network::run(Endpoint& endpoint, Time limit) {
   bool completed = false;
   events_.set_limit(offered_.empty() ? limit : now_, kArrivalOrder);  // arrivals at the limit stay pending
   for (Event event;;) {
-    if (!events_.pop(slab_, event)) {
+    if (!events_.pop(event)) {
       // Stop at this instant if a transfer completed: transfers that start now must be ordered among its arrivals.
       if (completed || offered_.empty() || now_ == limit) break;
       enter_offered_packets<PortPolicy>();
       events_.set_limit(limit, kArrivalOrder);
       continue;
     }
+    prefetch_upcoming();
     now_ = event.at;
     const auto index = static_cast<std::uint32_t>(event.number_and_index);
     switch (static_cast<EventKind>(event.key >> kKindShift & 15)) {

@@ -16,16 +16,14 @@ enum class PacketKind : std::uint8_t { data, header, ack, nack, pull, request };
 
 inline constexpr std::uint8_t kMarked = 0x80;
 
-/// One packet, in one cache line. The record is also the event of the packet while it is in flight: it is linked into a
-/// bucket of the calendar, the queue of a port or the list of packets offered to a NIC, but never into two of them.
-/// Events that belong to no packet (timers, pauses) borrow a record.
+/// One packet, in one cache line. It is an event of the calendar, or linked into the queue of a port or the list of
+/// packets offered to a NIC, but never two of these. Events that belong to no packet (timers, pauses) borrow a record.
 struct alignas(64) Packet {
-  std::uint64_t key = 0;           // event key: time within a bucket, kind of event, tie order of the flow
+  std::uint64_t tie_order = 0;     // of the flow
   Time sent_at = 0;                // when it left its NIC; for an ack, when the acknowledged packet did
   std::uint32_t number = 0;        // data: from 0; control: depends on the kind; other events: the subject
   std::uint32_t next = kNone;      // in the list or queue that holds it, or in the free list
   std::uint32_t previous = kNone;  // in the queue of a port
-  std::uint32_t bucket = 0;        // low bits of the bucket number of its event
   std::uint32_t flow = 0;          // slot of the flow
   std::uint32_t link = 0;          // current or last link; at hop 0, the link of the NIC that it will take
   std::uint32_t next_link = 0;     // link out of the next switch, unless routing is adaptive
@@ -66,6 +64,8 @@ class PacketSlab {
     free_ = kNone;
     in_use_ = 0;
   }
+  /// Returns the number of records, in use or not.
+  std::size_t size() const { return packets_.size(); }
   std::size_t in_use() const { return in_use_; }
   std::size_t bytes() const { return packets_.capacity() * sizeof(Packet); }
 

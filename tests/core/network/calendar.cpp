@@ -22,7 +22,7 @@ TEST_CASE("events leave the calendar by time, order and number, however far ahea
       const auto order = static_cast<std::uint64_t>(below(3));
       const std::uint32_t record = slab.allocate();
       slab[record].number = ++pushed;
-      calendar.push(slab, record, at, order);
+      calendar.push(at, order, pushed, record);
       waiting.emplace(at, order, pushed);
     };
     // Within a bucket, a slot, what slots cover (537 us), and beyond; and some on the edges between these.
@@ -35,7 +35,7 @@ TEST_CASE("events leave the calendar by time, order and number, however far ahea
       const Time limit = now + below(seed % 2 == 0 ? 200'000 : 20'000'000);
       calendar.set_limit(limit, 1);
       Event event;
-      while (calendar.pop(slab, event)) {
+      while (calendar.pop(event)) {
         const auto index = static_cast<std::uint32_t>(event.number_and_index);
         const std::uint64_t order = event.key & ((1ull << Calendar::kOrderBits) - 1);
         REQUIRE(waiting.begin() != waiting.end());
