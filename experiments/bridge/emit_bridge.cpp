@@ -94,7 +94,7 @@ void BridgeWriter::add_switches(const std::string& prefix) {
     const bool of_part = known != nullptr && known->takes == Takes::nothing &&
                          (known->means.empty() ? "strategy.stack." : known->means).starts_with(prefix) &&
                          (prefix == "strategy.stack." || !known->means.starts_with("strategy.stack."));
-    if (!of_part || std::string_view(one.argument) == "no-masked-softmax-fusion") continue;
+    if (!of_part) continue;
     const bool on = given(one.argument) != one.inverted;
     if (on != (std::string_view(one.otherwise) == "true")) add(one.field, on ? "true" : "false", {known->means});
   }

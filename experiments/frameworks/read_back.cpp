@@ -85,6 +85,7 @@ void spell_out(Strategy& strategy, const Model& model) {
   }
   if (strategy.tp == 1) strategy.sequence_parallel = stack.overlap_input_gradient = stack.overlap_tensor = false;
   if (model.position != core::workload::Position::rotary) stack.rope_fusion = none.stack.rope_fusion;
+  if (stack.attention != core::workload::AttentionKernel::unfused) stack.masked_softmax_fusion = true;
   if (!stack.overlap_tensor) stack.tensor_chunks = none.stack.tensor_chunks;
   if (strategy.cp == 1) strategy.cp_comm = none.cp_comm;
   if (strategy.pp == 1) stack.overlap_transfers = none.stack.overlap_transfers;

@@ -62,8 +62,24 @@ void MegatronReader::read_attention() {
       given("attention-backend") ? "attention-backend"
       : engine                   ? "transformer-impl"
                                  : "use-flash-attn");
-  if (given("no-masked-softmax-fusion") && !fused_)
-    fail("no-masked-softmax-fusion", ": a softmax that is not fused is not modelled");
+  if (given("no-masked-softmax-fusion") && !fused_) read_unfused_softmax(engine);
+}
+
+/// Megatron-LM's own layers have scale, mask and softmax kernel by kernel then, and between casts if the softmax is in
+/// fp32; Transformer Engine's ask a variable of the environment (transformer_engine/pytorch/softmax.py).
+void MegatronReader::read_unfused_softmax(bool engine) {
+  const char* name = "no-masked-softmax-fusion";
+  if (engine)
+    return note(
+        "--no-masked-softmax-fusion changes nothing: Transformer Engine fuses its softmax unless "
+        "NVTE_MASKED_SOFTMAX_FUSION=0 is set where the job runs, which is not looked at");
+  set("strategy.stack.masked_softmax_fusion", "false", name);
+  const bool in_fp32 = given("attention-softmax-in-fp32") || given("apply-query-key-layer-scaling") ||
+                       (legacy_ && !given("no-query-key-layer-scaling"));
+  if (!in_fp32)
+    note(
+        "--no-masked-softmax-fusion is modelled with the casts of a softmax in fp32; without "
+        "--attention-softmax-in-fp32 it takes less time");
 }
 
 void MegatronReader::read_precision() {

@@ -66,6 +66,7 @@ class MegatronReader {
   void read_loss();
   void read_software();
   void read_attention();
+  void read_unfused_softmax(bool engine);
   void read_precision();
   void read_reduction();
   void read_overlap();

@@ -16,6 +16,9 @@ void MegatronWriter::write_stack() {
     add_switch(model_.activation == core::workload::Activation::swiglu && !legacy_ ? "no-bias-swiglu-fusion"
                                                                                    : "no-bias-gelu-fusion",
                {"strategy.stack.bias_activation_fusion"});
+  const bool local = legacy_ || stack_.layers == LayerLibrary::framework;
+  if (local && stack_.attention == AttentionKernel::unfused && !stack_.masked_softmax_fusion)
+    add_switch("no-masked-softmax-fusion", {"strategy.stack.masked_softmax_fusion"});
   if (legacy_) return add("DDP-impl", "local", {});
   write_attention();
   if (stack_.overlap_parameters && strategy_.zero > 0 && strategy_.overlap_grad_reduce)  // it asserts the latter

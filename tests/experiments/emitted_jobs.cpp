@@ -183,6 +183,7 @@ struct Draw {
         {"strategy.stack.tensor_chunks", {"2"}},
         {"strategy.stack.communication_engine", {"copy", "sm"}},
         {"strategy.stack.grouped_query_fusion", {"false"}},
+        {"strategy.stack.masked_softmax_fusion", {"false"}},
         {"strategy.stack.post_validation", {"true"}},
         {"strategy.stack.host_kernel_us", {"40"}}};
     std::vector<std::string> sets;
@@ -196,6 +197,7 @@ struct Draw {
     if (chance(8)) {
       sets.emplace_back("strategy.stack.layers=framework");
       sets.push_back(attention + one_of({"unfused", "flash2"}));
+      if (chance(2)) sets.emplace_back("strategy.stack.masked_softmax_fusion=false");
     } else {
       sets.push_back(attention + one_of({"unfused", "flash2", "cudnn", "cudnn", of_megatron ? "cudnn" : "flash"}));
     }

@@ -203,6 +203,32 @@ TEST_CASE("the software of 2021 is known by its arguments") {
   CHECK(read_job(kFolder + "train_llama3_8b_h100_fp8.sh", {}, Catalog()).stack == "megatron-core");
 }
 
+TEST_CASE("a softmax is kernel by kernel where Megatron-LM's own layers have it so, and what is not so is told") {
+  const char *key = "strategy.stack.masked_softmax_fusion", *none = "(not set)";
+  const std::string local = "--no-masked-softmax-fusion --transformer-impl local ";
+  const auto told = [](const Job& job) {
+    return std::any_of(job.notes.begin(), job.notes.end(),
+                       [](const std::string& note) { return note.starts_with("--no-masked-softmax-fusion"); });
+  };
+  const Job exact = job_of(script(local + "--attention-softmax-in-fp32"));
+  CHECK(value_of(exact, key) == "false");
+  CHECK_FALSE(told(exact));
+  const Job narrow = job_of(script(local));
+  CHECK(value_of(narrow, key) == "false");
+  CHECK(told(narrow));
+  CHECK(value_of(job_of(script(local + "--use-flash-attn")), key) == none);
+  CHECK(value_of(job_of(script("--transformer-impl local")), key) == none);
+  // Transformer Engine asks NVTE_MASKED_SOFTMAX_FUSION.
+  const Job engine = job_of(script("--no-masked-softmax-fusion --attention-backend unfused"));
+  CHECK(value_of(engine, key) == none);
+  CHECK(told(engine));
+  const Job old = job_of(script("--no-masked-softmax-fusion --DDP-impl local"));
+  CHECK(value_of(old, key) == "false");
+  CHECK_FALSE(told(old));
+  const std::string cluster = "{like: dgx_h100_superpod, nodes: 2}";
+  CHECK_FALSE(sweep_of(exact, cluster).experiments.at(0).config().configuration.strategy.stack.masked_softmax_fusion);
+}
+
 TEST_CASE("a job is an experiment whose messages name the lines of its file") {
   const Job job = job_of("X=4\n" + script("--tensor-model-parallel-size $X \\\n --global-batch-size 30"));
   const std::string cluster = "{like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}";
