@@ -120,7 +120,7 @@ EmittedJob BridgeWriter::write() {
   }
   if (given("squared-relu")) add("model.activation_func", "squared_relu", {"model.activation"});
   add_switches("model.");
-  result.text = script_head(launch_, like_) + connections_line(experiment_) + array("MODEL");
+  result.text = script_head(launch_.size, like_) + connections_line(experiment_) + array("MODEL");
   add_arguments(launch_.layout);
   add_switches("strategy.");
   result.text += array("LAYOUT");
@@ -137,7 +137,7 @@ EmittedJob BridgeWriter::write() {
   if (fused) add("model.bias_activation_fusion", "true", {"strategy.stack.bias_activation_fusion"});
   if (given("cuda-graph-impl"))
     for (const char* field : {"model.use_te_rng_tracker", "rng.te_rng_tracker"}) add(field, "true", {});
-  result.text += array("SOFTWARE") + torchrun_lines(launch_, like_) + fmt::format(kProgram, kBridgeRecipe);
+  result.text += array("SOFTWARE") + torchrun_lines(launch_.size, like_) + fmt::format(kProgram, kBridgeRecipe);
   result.notes = launch_.notes;
   return result;
 }

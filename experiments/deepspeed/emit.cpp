@@ -29,6 +29,9 @@ constexpr const char* kRest =
     "  --lr 1e-4\n"
     ")\n";
 
+constexpr const char* kProgram =
+    "pretrain_gpt.py \"${MODEL[@]}\" \"${LAYOUT[@]}\" \\\n  \"${SOFTWARE[@]}\" \"${TRAINING[@]}\" \"$@\"\n";
+
 /// Arguments of Megatron-LM that the model carries, and what Megatron-DeepSpeed calls them.
 constexpr std::string_view kCarried =
     "rotary-base=rotary-position-embeddings-theta norm-epsilon=layernorm-epsilon init-method-std=init-method-std "
@@ -90,17 +93,23 @@ void Writer::check() const {
     refuse("strategy.stack.precision", "DeepSpeed trains in bf16 or fp16");
 }
 
+/// DeepSpeed's own launcher reaches other nodes by ssh and a hostfile; torchrun sets the same variables for ranks.
+std::string launcher(const LaunchSize& size, const Job* like) {
+  if (like == nullptr || !like->is_batch_job)
+    return fmt::format("deepspeed --num_nodes {} --num_gpus {} ", size.nodes, size.gpus_per_node);
+  return "# torchrun instead of deepspeed, which would need a hostfile and ssh; assumed: all nodes see "
+         "ds_config.json.\n" +
+         torchrun_lines(size, like);
+}
+
 EmittedJob Writer::write(const Job* like) {
   check();
   const JobChanges changes(experiment_, like);
   EmittedJob result;
-  result.text = "#!/bin/bash\ncat <<END > ds_config.json\n" + configuration() + "END\n" +
+  const LaunchSize size{config_.cluster.nodes, config_.cluster.gpus_per_node};
+  result.text = script_head(size, like) + "cat <<END > ds_config.json\n" + configuration() + "END\n" +
                 argument_array("MODEL", model(), changes) + argument_array("LAYOUT", layout(), changes) +
-                argument_array("SOFTWARE", software(), changes) + kRest +
-                fmt::format(
-                    "deepspeed --num_nodes {} --num_gpus {} pretrain_gpt.py \"${{MODEL[@]}}\" "
-                    "\"${{LAYOUT[@]}}\" \\\n  \"${{SOFTWARE[@]}}\" \"${{TRAINING[@]}}\" \"$@\"\n",
-                    config_.cluster.nodes, config_.cluster.gpus_per_node);
+                argument_array("SOFTWARE", software(), changes) + kRest + launcher(size, like) + kProgram;
   return result;
 }
 

@@ -69,21 +69,27 @@ std::vector<std::string> unknown_of_model(const Settings& experiment, const Sett
 
 const std::vector<EmitTarget>& emit_targets() {
   static const std::vector<EmitTarget> targets{
-      {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh", "megatron-core"},
-      {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh", "megatron-core"},
-      {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml", "nemo"},
-      {"primus", "an experiment of Primus", emit_primus, "primus.yaml", "primus"},
+      {"megatron", "a launch script of Megatron-LM", emit_megatron, "train.sh", "megatron-core", "Megatron-LM",
+       "megatron-"},
+      {"bridge", "a launch script of Megatron-Bridge", emit_bridge, "train.sh", "megatron-core", "Megatron-Bridge",
+       "megatron-bridge"},
+      {"nemo", "a YAML file of NeMo", emit_nemo, "nemo.yaml", "nemo", "NeMo", "nemo"},
+      {"primus", "an experiment of Primus", emit_primus, "primus.yaml", "primus", "Primus", "primus"},
       {"torchtitan",
        "a TOML file of torchtitan v0.2.2",
        emit_torchtitan,
        "job.toml",
        "torchtitan",
+       "torchtitan",
+       "torch",
        {"strategy.zero == 3", "model.experts == 0 or strategy.ep > 1 or strategy.etp == strategy.tp"}},
       {"deepspeed",
        "a launch script of Megatron-DeepSpeed with its configuration",
        emit_deepspeed,
        "train.sh",
        "deepspeed-2023",
+       "DeepSpeed",
+       "deepspeed",
        {"strategy.pp == 1 or strategy.zero == 1", "strategy.zero >= 1 or strategy.overlap_grad_reduce == false",
         "strategy.virtual_stages == 1", "strategy.cp == 1 or strategy.cp_comm == \"ulysses\""}},
   };
@@ -99,14 +105,19 @@ const EmitTarget& emit_target(const std::string& name) {
   throw core::InputError(fmt::format("'{}' is no target; known are {}", name, fmt::join(names, ", ")), "--emit");
 }
 
-std::optional<std::pair<const EmitTarget*, EmittedJob>> emit_own(const Settings& experiment, const Catalog& catalog) {
+OwnEmission emit_own(const Settings& experiment, const Job* like, const Catalog& catalog) {
+  const std::string stack = experiment.text("strategy.stack.name");
+  const auto nearness = [&](const EmitTarget* one) {
+    if (like != nullptr && one->framework == like->framework) return std::string::npos;
+    return stack.starts_with(one->stacks) ? one->stacks.size() : 0;
+  };
   std::vector<const EmitTarget*> order;
   for (const EmitTarget& one : emit_targets()) order.push_back(&one);
-  std::stable_partition(order.begin(), order.end(),
-                        [&](const EmitTarget* one) { return one->stack == experiment.text("strategy.stack.name"); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const EmitTarget* a, const EmitTarget* b) { return nearness(a) > nearness(b); });
   for (const EmitTarget* one : order) {
     try {
-      return std::pair{one, emit_job(*one, experiment, nullptr, catalog)};
+      return std::pair{one, emit_job(*one, experiment, like, catalog)};
     } catch (const core::InputError&) {  // it cannot run this; another may
     }
   }

@@ -59,7 +59,9 @@ Job read_by_kind(const JobFile& file, const JobOptions& options, const Catalog& 
     throw core::InputError("the file is no script, which alone reads --env", file.path);
   if (!options.model.empty() && !kind->names_model)
     throw core::InputError("the file describes its model; leave --model out", file.path);
-  return kind->read(file, options, catalog);
+  Job job = kind->read(file, options, catalog);
+  job.framework = kind->framework;
+  return job;
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ struct UnknownSize {
 
 struct Job {
   std::string kind, file;
-  std::string name;   // of the experiment: the file's, without folder and ending
-  std::string stack;  // of the catalog
+  std::string framework;  // as the registry of files calls it: "Megatron-LM"
+  std::string name;       // of the experiment: the file's, without folder and ending
+  std::string stack;      // of the catalog
   std::vector<JobSetting> settings;
   std::int64_t gpus = 0;        // 0: nobody says
   std::int64_t irrelevant = 0;  // arguments that change neither time nor memory

@@ -36,24 +36,6 @@ const LaunchArgument* find_in(const MegatronLaunch& launch, const std::string& n
   return nullptr;
 }
 
-std::string script_head(const MegatronLaunch& launch, const Job* like) {
-  if (like == nullptr || !like->is_batch_job) return "#!/bin/bash\n";
-  return fmt::format("#!/bin/bash\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node={}\n",
-                     launch.nodes, launch.gpus_per_node);
-}
-
-std::string torchrun_lines(const MegatronLaunch& launch, const Job* like) {
-  const std::string size = fmt::format("torchrun --nproc_per_node {} --nnodes {}", launch.gpus_per_node, launch.nodes);
-  if (like == nullptr || !like->is_batch_job)
-    return size +
-           " --node_rank \"${NODE_RANK:-0}\" \\\n"
-           "  --master_addr \"${MASTER_ADDR:-localhost}\" --master_port \"${MASTER_PORT:-6000}\" \\\n  ";
-  return "srun --ntasks-per-node 1 " + size +
-         " --rdzv_id \"$SLURM_JOB_ID\" --rdzv_backend c10d \\\n"
-         "  --rdzv_endpoint \"$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1):${MASTER_PORT:-6000}\" "
-         "\\\n  ";
-}
-
 std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,
                            const JobChanges& changes) {
   std::string text = name + "=(\n";
@@ -76,10 +58,10 @@ EmittedJob emit_megatron(const Settings& experiment, const Job* like) {
   const MegatronLaunch launch = megatron_launch(experiment);
   const JobChanges changes(experiment, like);
   EmittedJob result;
-  result.text = script_head(launch, like) + connections_line(experiment) +
-                argument_array("MODEL", launch.model, changes) + argument_array("LAYOUT", launch.layout, changes) +
-                argument_array("SOFTWARE", launch.software, changes) +
-                fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) + torchrun_lines(launch, like) + kProgram;
+  result.text =
+      script_head(launch.size, like) + connections_line(experiment) + argument_array("MODEL", launch.model, changes) +
+      argument_array("LAYOUT", launch.layout, changes) + argument_array("SOFTWARE", launch.software, changes) +
+      fmt::format(kRest, launch.of_2021 ? kOldData : kMockData) + torchrun_lines(launch.size, like) + kProgram;
   result.notes = launch.notes;
   return result;
 }

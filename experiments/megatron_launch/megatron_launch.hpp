@@ -1,10 +1,10 @@
 // The arguments of Megatron-LM with which it runs an experiment, and the script that launches it.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "experiments/jobs/batch_job.hpp"
 #include "experiments/jobs/emitted_job.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -17,7 +17,7 @@ struct LaunchArgument {
 };
 
 struct MegatronLaunch {
-  std::int64_t nodes = 1, gpus_per_node = 1;
+  LaunchSize size;
   bool of_2021 = false;  // the arguments are those of Megatron-LM of 2021
   std::vector<LaunchArgument> model, layout, software;
   std::vector<std::string> notes;  // settings that no argument says: each begins with its key
@@ -36,14 +36,6 @@ EmittedJob emit_megatron(const Settings& experiment, const Job* like);
 /// Returns the line of a script that gives CUDA as many connections as Megatron-LM asserts: one, so that kernels run in
 /// the order in which they are launched; more where FSDP or the exchange of tokens runs beside them.
 std::string connections_line(const Settings& experiment);
-
-/// Returns the first lines of a script: the interpreter, and, if Slurm starts the job of --like, #SBATCH lines with the
-/// nodes, one task on each, and its GPUs.
-std::string script_head(const MegatronLaunch& launch, const Job* like);
-
-/// Returns the lines that start a program on all GPUs with torchrun, up to its name; with srun if the job of --like is
-/// a batch job of Slurm's.
-std::string torchrun_lines(const MegatronLaunch& launch, const Job* like);
 
 /// Returns a bash array NAME=(…) with one argument on each line, and comments where the job of --like differs.
 std::string argument_array(const std::string& name, const std::vector<LaunchArgument>& arguments,

@@ -37,7 +37,7 @@ MegatronWriter::MegatronWriter(const Settings& experiment)
       legacy_(experiment.text("strategy.stack.name") == kOldStack) {}
 
 MegatronLaunch MegatronWriter::write() {
-  launch_.nodes = config_.cluster.nodes, launch_.gpus_per_node = config_.cluster.gpus_per_node;
+  launch_.size = {config_.cluster.nodes, config_.cluster.gpus_per_node};
   launch_.of_2021 = legacy_;
   part_ = &launch_.model;
   write_direct("model.");

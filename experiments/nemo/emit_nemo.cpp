@@ -11,6 +11,8 @@ namespace manyworlds::experiments::jobs {
 namespace {
 
 constexpr int kIndent = 2;
+constexpr const char* kCommand =
+    "srun python examples/nlp/language_modeling/megatron_gpt_pretraining.py --config-path \"$PWD\" --config-name nemo";
 constexpr const char* kSection = "model.";
 constexpr const char* kOptimizer = "model.optim.";
 
@@ -65,7 +67,7 @@ YamlLine line_of(const LaunchArgument& argument) {
 class NemoWriter {
  public:
   NemoWriter(const Settings& experiment, const Job* like)
-      : launch_(megatron_launch(experiment)), changes_(experiment, like) {}
+      : launch_(megatron_launch(experiment)), changes_(experiment, like), like_(like) {}
 
   EmittedJob write();
 
@@ -75,6 +77,7 @@ class NemoWriter {
 
   MegatronLaunch launch_;
   JobChanges changes_;
+  const Job* like_;
   std::vector<YamlLine> model_, optimizer_, trainer_;
 };
 
@@ -111,12 +114,17 @@ void NemoWriter::add_defaults() {
 }
 
 EmittedJob NemoWriter::write() {
-  trainer_ = {{"num_nodes", std::to_string(launch_.nodes), {}}, {"devices", std::to_string(launch_.gpus_per_node), {}}};
+  const LaunchSize& size = launch_.size;
+  trainer_ = {{"num_nodes", std::to_string(size.nodes), {}}, {"devices", std::to_string(size.gpus_per_node), {}}};
   for (const auto* part : {&launch_.model, &launch_.layout, &launch_.software})
     for (const LaunchArgument& one : *part) add(one);
   add_defaults();
   EmittedJob result;
-  result.text = "trainer:\n" + yaml_text(trainer_, kIndent, changes_) + "  max_steps: 50\n  accelerator: gpu\n" +
+  result.text = batch_comment(size, size.gpus_per_node, kCommand,
+                              "a task on each GPU, as Lightning has it, and this file as nemo.yaml in the folder that "
+                              "the job starts in",
+                              like_) +
+                "trainer:\n" + yaml_text(trainer_, kIndent, changes_) + "  max_steps: 50\n  accelerator: gpu\n" +
                 "model:\n  mcore_gpt: true\n" + yaml_text(model_, kIndent, changes_) + "  optim:\n" +
                 yaml_text(optimizer_, 2 * kIndent, changes_) + "    lr: 1.0e-4\n" +
                 "  # Your data and tokenizer in place of these, which change no step.\n" +

@@ -72,9 +72,14 @@ EmittedJob emit_primus(const Settings& experiment, const Job* like) {
   if (find_in(launch, "micro-batch-size") == nullptr)
     off.push_back({"micro_batch_size", "1", {"strategy.micro_batch"}});
   EmittedJob result;
-  result.text = kHead + yaml_text(lines_of(launch.model), kIndent, changes) +
-                yaml_text(lines_of(launch.layout), kIndent, changes) + yaml_text(schedule, kIndent, changes) +
-                yaml_text(lines_of(launch.software), kIndent, changes) + yaml_text(off, kIndent, changes) + kRest;
+  // examples/run_slurm_pretrain.sh @0164c8c takes both from the environment.
+  result.text =
+      batch_comment(launch.size, 1,
+                    fmt::format("EXP=primus.yaml NNODES={} bash examples/run_slurm_pretrain.sh", launch.size.nodes),
+                    "this file as primus.yaml; Primus's script runs srun itself, with a task on each node", like) +
+      kHead + yaml_text(lines_of(launch.model), kIndent, changes) +
+      yaml_text(lines_of(launch.layout), kIndent, changes) + yaml_text(schedule, kIndent, changes) +
+      yaml_text(lines_of(launch.software), kIndent, changes) + yaml_text(off, kIndent, changes) + kRest;
   for (const std::string& note : launch.notes)
     if (schedule.empty() || !note.starts_with("strategy.schedule ")) result.notes.push_back(note);
   return result;

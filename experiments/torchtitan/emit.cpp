@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/jobs/batch_job.hpp"
 #include "experiments/models/carried.hpp"
 #include "experiments/torchtitan/flavors.hpp"
 #include "experiments/torchtitan/own_flavor.hpp"
@@ -137,9 +138,13 @@ EmittedJob Writer::write(const Job* like) {
     result.text += commented(fmt::format("{} = {}", line.key, line.value), change) + "\n";
     if (!change.empty()) flags += fmt::format(" --{}.{} {}", line.section, line.key, line.value);
   }
-  const std::string launch =
-      fmt::format("# torchrun --nnodes {} --nproc_per_node {} -m torchtitan.train --job.config_file FILE.toml\n",
-                  config_.cluster.nodes, config_.cluster.gpus_per_node);
+  const LaunchSize size{config_.cluster.nodes, config_.cluster.gpus_per_node};
+  std::string launch =
+      batch_comment(size, 1, torchrun_lines(size, like) + "-m torchtitan.train --job.config_file job.toml",
+                    "this file as job.toml in a folder that all nodes see", like);
+  if (launch.empty())
+    launch = fmt::format("# torchrun --nnodes {} --nproc_per_node {} -m torchtitan.train --job.config_file FILE.toml\n",
+                         size.nodes, size.gpus_per_node);
   if (!flags.empty()) flags = fmt::format("# The same over {}:{}\n", like->file, flags);
   result.text = "# torchtitan v0.2.2; dataset, tokenizer and schedule of the rate are yours to add.\n" + launch +
                 flags + (flavor_.own ? own_flavor_text(flavor_) : "") + result.text;

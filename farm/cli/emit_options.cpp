@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -57,6 +58,11 @@ void EmitOptions::emit(const experiments::Settings& experiment, const experiment
   if (any()) emitted_ = emit_job(*target_, experiment, like, catalog);
 }
 
+experiments::jobs::OwnEmission EmitOptions::emitted() const {
+  if (!emitted_) return std::nullopt;
+  return std::pair{target_, *emitted_};
+}
+
 void EmitOptions::write(const std::vector<std::string>& title) {
   if (!emitted_) return;
   const std::string text = file_text(*emitted_, title);
@@ -66,6 +72,13 @@ void EmitOptions::write(const std::vector<std::string>& title) {
   }
   file_->append(text);
   file_->commit();
+}
+
+io::LaunchText launch_text(const std::filesystem::path& run, const experiments::jobs::OwnEmission& emitted,
+                           const std::string& like, const std::vector<std::string>& title) {
+  if (!emitted) return {};
+  return {fmt::format("manyworlds top {} --emit {}{}", core::shell_quoted(run.string()), emitted->first->name, like),
+          file_text(emitted->second, title)};
 }
 
 }  // namespace manyworlds::farm::commands

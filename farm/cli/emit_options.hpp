@@ -1,6 +1,7 @@
 // The options with which a verb gives an experiment back as launch flags: --emit and --emit-to.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "experiments/sweep/experiment.hpp"
 #include "farm/cli/command.hpp"
 #include "io/log/file.hpp"
+#include "io/report/report.hpp"
 
 namespace manyworlds::farm::commands {
 
@@ -24,6 +26,8 @@ class EmitOptions {
   bool any() const { return target_ != nullptr; }
   /// Returns what is emitted; null if nothing is.
   const experiments::jobs::EmitTarget* target() const { return target_; }
+  /// Returns the target and what emit() emitted; nothing before.
+  experiments::jobs::OwnEmission emitted() const;
   /// Throws core::InputError if the target refuses all of some layouts of a sweep for one reason, such as a model that
   /// it does not have: before they are simulated.
   void check_some(const experiments::Sweep& sweep, const experiments::jobs::Job* like,
@@ -39,5 +43,10 @@ class EmitOptions {
   std::optional<experiments::jobs::EmittedJob> emitted_;
   std::optional<io::AtomicFile> file_;
 };
+
+/// Returns what a report says of the launch of its best: the command that prints it, and what was emitted with `title`
+/// above it; nothing if nothing was. `like` are the options that name the job it was made from: " --like train.sh".
+io::LaunchText launch_text(const std::filesystem::path& run, const experiments::jobs::OwnEmission& emitted,
+                           const std::string& like, const std::vector<std::string>& title);
 
 }  // namespace manyworlds::farm::commands

@@ -5,9 +5,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
-#include "experiments/frameworks/emit_targets.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/emit_options.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
@@ -30,10 +29,8 @@ io::LaunchText launch_of_best(const std::filesystem::path& run, const io::Result
   } catch (const core::InputError&) {  // of another version: its results can be told all the same
     return {};
   }
-  const auto emitted = experiments::jobs::emit_own(best->settings, experiments::Catalog());
-  if (!emitted) return {};
-  return {fmt::format("manyworlds top {} --emit {}", core::shell_quoted(run.string()), emitted->first->name),
-          file_text(emitted->second, {fmt::format("experiment {} of {}", id, run.string())})};
+  return launch_text(run, experiments::jobs::emit_own(best->settings, nullptr, experiments::Catalog()), "",
+                     {fmt::format("experiment {} of {}", id, run.string())});
 }
 
 int run_report(const Invocation& invocation) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
 #include "core/sharing/key.hpp"
 #include "experiments/settings/cluster_files.hpp"
 #include "experiments/text/text.hpp"
@@ -229,13 +230,37 @@ SearchInput read_space(const cxxopts::ParseResult& parsed, const SearchSpace& sp
   return read(with_sample(space.yaml, kMaxLayouts, seed));
 }
 
+/// Returns the lines above what is emitted: how fast it is, and where the job of --like ranks.
+std::vector<std::string> title_of(const SearchFindings& found, const std::string& name, const std::string& own_rank) {
+  std::vector<std::string> title{found_title(found, name)};
+  std::istringstream lines(own_rank);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) title.emplace_back(experiments::import::trimmed(line, " "));
+  return title;
+}
+
+/// Returns the options that name the job as they were given: " --like train.sh --env MBS=2"; empty without a job.
+std::string like_words(const cxxopts::ParseResult& parsed) {
+  if (parsed.count("like") == 0) return "";
+  std::string text = " --like " + core::shell_quoted(required(parsed, "like"));
+  if (parsed.count("env") > 0)
+    for (const std::string& one : parsed["env"].as<std::vector<std::string>>())
+      text += " --env " + core::shell_quoted(one);
+  return text;
+}
+
+/// Returns the run that holds the answer.
+std::filesystem::path answering_run(const SearchFindings& found) {
+  return &final_results(found) == &found.screened ? found.screening : found.simulated_run;
+}
+
 /// Writes the report of the answer beside its results.
-void write_page(const SearchFindings& found, std::int64_t k) {
-  const std::filesystem::path run = &final_results(found) == &found.screened ? found.screening : found.simulated_run;
+void write_page(const SearchFindings& found, std::int64_t k, const io::LaunchText& launch) {
+  const std::filesystem::path run = answering_run(found);
   const std::filesystem::path file = run / "report.html";
   io::TopOptions top;
   top.k = k;
-  io::write_atomically(file, io::report_page(final_results(found), top));
+  io::write_atomically(file, io::report_page(final_results(found), top, launch));
   print_message("{}\n", file.string());
 }
 
@@ -370,15 +395,17 @@ int run_search(const Invocation& invocation) {
     const std::string own =
         job && parsed->count("json") == 0 ? own_rank(*parsed, *found, search.best(), job->file) : "";
     std::cout << own;
-    if (emit.any() && !by_throughput(final_results(*found)).empty()) {
-      emit.emit(search.best(), job ? &*job : nullptr, catalog);
-      std::vector<std::string> title{found_title(*found, space.name)};
-      std::istringstream lines(own);
-      for (std::string line; std::getline(lines, line);)
-        if (!line.empty()) title.emplace_back(experiments::import::trimmed(line, " "));
-      emit.write(title);
+    const bool html = parsed->count("html") > 0, has_best = !by_throughput(final_results(*found)).empty();
+    const experiments::jobs::Job* like = job ? &*job : nullptr;
+    std::vector<std::string> title;
+    if (has_best && (emit.any() || html)) title = title_of(*found, space.name, own);
+    if (has_best) emit.emit(search.best(), like, catalog);
+    emit.write(title);
+    if (html) {
+      experiments::jobs::OwnEmission emitted = emit.emitted();
+      if (!emitted && has_best) emitted = emit_own(search.best(), like, catalog);
+      write_page(*found, k, launch_text(answering_run(*found), emitted, like_words(*parsed), title));
     }
-    if (parsed->count("html") > 0) write_page(*found, k);
   } else if (code == kExitDone || code == kExitDrained) {
     const auto rows = static_cast<std::size_t>(k);
     std::cout << (parsed->count("json") > 0 ? search.bounds_json(rows).dump(1) + "\n" : search.bounds_text(rows));

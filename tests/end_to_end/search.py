@@ -1,5 +1,6 @@
 """`manyworlds search`: the sweep it prints is the one it runs, nothing better is left out, and packets follow."""
 
+import html
 import json
 import pathlib
 import shutil
@@ -209,7 +210,24 @@ class Search(unittest.TestCase):
         seconds = 2e12 / (8 * best["tokens_per_s_per_gpu"])
         self.assertIn(f"#1 trains the tokens in {seconds / 86400:.1f} days, for", text)
         self.assertAlmostEqual(best["train_usd"], seconds / 3600 * 8 * 3, delta=1e-6 * best["train_usd"])
-        self.assertIn("<html", (self.directory / "priced/report.html").read_text()[:200])
+        page = html.unescape((self.directory / "priced/report.html").read_text())
+        self.assertIn("<html", page[:200])
+        emitted = run("top", "priced", "--emit", "megatron", directory=self.directory).stdout
+        self.assertIn(emitted[emitted.index("export CUDA_DEVICE_MAX_CONNECTIONS"):], page)
+        self.assertIn("manyworlds top priced --emit megatron (with", page)
+
+    def test_the_page_has_the_flags_that_were_asked_for_or_those_of_the_jobs_framework(self):
+        job = ROOT / "tests/experiments/jobs/train_llama3_8b_h100_fp8.sh"
+        words = ("search", "--like", job, "--gpu", "h100", "--tp", 1, "--pp", 1, "--recompute", "none", "--packet", 0, *RUN,
+                 "--html", "-o", "liked")
+        for more, target, begin in (((), "megatron", "#!/bin/bash"), (("--emit", "nemo"), "nemo", "trainer:")):
+            with self.subTest(target=target):
+                printed = run(*words, *more, directory=self.directory).stdout
+                page = html.unescape((self.directory / "liked/report.html").read_text())
+                self.assertIn(f"manyworlds top liked --emit {target} --like {job} (with", page)
+                self.assertIn(begin, page)
+                if more:
+                    self.assertIn(printed[printed.index("\n\n# train") + 2:], page)
 
     def test_a_model_that_fits_nowhere_is_told_what_it_lacks(self):
         said = run("search", "--model", "llama3-70b", "--gpu", "h100", "--gpus", 2, "--sequence", 4096, *RUN, "--sample",

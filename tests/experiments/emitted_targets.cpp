@@ -6,11 +6,14 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <sstream>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/frameworks/emit_targets.hpp"
+#include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/models/carried.hpp"
 #include "experiments/sweep/constraint.hpp"
@@ -256,11 +259,27 @@ TEST_CASE("a job that Slurm starts is emitted as one, on the nodes of the experi
         "#!/bin/bash\n" + head + launcher +
         " torchrun --nnodes 4 --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
         "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 --vocab-size "
-        "32000 --bf16 --use-distributed-optimizer\n";
+        "32000 --bf16 --use-distributed-optimizer" +
+        std::string(target != "torchtitan"
+                        ? ""
+                        : " --swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
+                          "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 "
+                          "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params") +
+        "\n";
     const Job job = read_job(JobFile{"train.sh", script}, {{}, kGpus}, catalog());
     const Experiment one = parse_sweep(document_of(job, kMachines), job.file, {}, catalog()).experiments.at(0);
     const std::string text = file_text(emit_job(emit_target(target), one.settings, &job, catalog()), {"a title"});
-    CHECK(read_job(JobFile{"train.sh", text}, {}, catalog()).gpus == kGpus);
+    // A TOML and an experiment of Primus do not say how many GPUs there are.
+    const std::int64_t untold = target == "torchtitan" || target == "primus" ? kGpus : 0;
+    const Job again = read_job(JobFile{emit_target(target).file, text}, {{}, untold}, catalog());
+    CHECK((again.gpus == kGpus || untold != 0));
+    const Settings read_back = settings_of(again, one.settings, catalog());
+    const Settings plain = settings_of(
+        read_job(
+            JobFile{emit_target(target).file, emit_job(emit_target(target), one.settings, nullptr, catalog()).text},
+            {{}, kGpus}, catalog()),
+        one.settings, catalog());
+    CHECK(differences(plain, read_back).empty());
     return text;
   };
   const auto experiment_nodes = kGpus / 8;  // of kMachines, whatever the job had
@@ -268,20 +287,61 @@ TEST_CASE("a job that Slurm starts is emitted as one, on the nodes of the experi
       fmt::format("#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=8\n", experiment_nodes);
   const std::string run =
       fmt::format("\nsrun --ntasks-per-node 1 torchrun --nproc_per_node 8 --nnodes {} ", experiment_nodes);
-  for (const char* target : {"megatron", "bridge"}) {
+  for (const char* target : {"megatron", "bridge", "deepspeed"}) {
     for (const auto& [head, launcher] : {std::pair("#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n", "srun"),
                                          {"#SBATCH --nodes=4\n", ""},
                                          {"", "srun --nodes 4"}}) {
       const std::string text = emitted(head, launcher, target);
       INFO(text);
       // sbatch reads its lines up to the first command.
-      CHECK(text.starts_with("#!/bin/bash\n# a title\n" + batch));
+      CHECK(text.starts_with("#!/bin/bash\n# a title\n"));
+      const std::string above = text.substr(0, text.find(batch));
+      REQUIRE(above.size() < text.size());
+      std::istringstream lines(above);
+      for (std::string line; std::getline(lines, line);) CHECK(line.starts_with("#"));
       CHECK(text.find(run) != std::string::npos);
     }
     const std::string plain = emitted("", "", target);
     CHECK(plain.find("SBATCH") == std::string::npos);
     CHECK(plain.find("srun") == std::string::npos);
   }
+  // A YAML file has the lines of the batch script as comments.
+  for (const auto& [target, tasks, command] :
+       {std::tuple("nemo", 8, std::string("srun python examples/nlp/language_modeling/megatron_gpt_pretraining.py")),
+        {"primus", 1, fmt::format("EXP=primus.yaml NNODES={} bash examples/run_slurm_pretrain.sh", experiment_nodes)},
+        {"torchtitan", 1, run.substr(1)}}) {
+    const std::string text = emitted("", "srun --nodes 4", target);
+    INFO(text);
+    CHECK(text.find(fmt::format("\n#   #SBATCH --nodes={}\n#   #SBATCH --ntasks-per-node={}\n#   #SBATCH "
+                                "--gpus-per-node=8\n#   {}",
+                                experiment_nodes, tasks, command)) != std::string::npos);
+    CHECK(emitted("", "", target).find("SBATCH") == std::string::npos);
+  }
+}
+
+TEST_CASE("without a target a job is emitted for its own framework, and another experiment for that of its stack") {
+  const auto name_of = [](const std::string& stack, const Job* like) {
+    const auto one = experiment_of("llama3-8b", stack, {"strategy.zero=3", "strategy.tp=1"});
+    return emit_own(one.value().settings, like, catalog()).value().first->name;
+  };
+  const std::pair<const char*, const char*> all[] = {{"megatron-core", "megatron"}, {"megatron-core-2026", "megatron"},
+                                                     {"megatron-bridge", "bridge"}, {"nemo-24.09", "nemo"},
+                                                     {"primus", "primus"},          {"torchtitan-eager", "torchtitan"},
+                                                     {"torch-fsdp", "torchtitan"},  {"deepspeed-2023", "deepspeed"},
+                                                     {"nanotron", "megatron"}};
+  for (const auto& [stack, target] : all) CHECK(name_of(stack, nullptr) == target);
+  Job job;
+  job.framework = "NeMo";
+  CHECK(name_of("megatron-core", &job) == "nemo");
+  for (const EmitTarget& target : emit_targets()) {
+    const auto& kinds = job_kinds();
+    CHECK(
+        std::any_of(kinds.begin(), kinds.end(), [&](const JobKind& one) { return one.framework == target.framework; }));
+    CHECK(target.stack.starts_with(target.stacks) != (target.name == "bridge"));
+  }
+  // DeepSpeed has no experts of ours: the first that has them takes its place.
+  const auto experts = experiment_of("mixtral-8x7b", "deepspeed-2023", {});
+  CHECK(emit_own(experts.value().settings, nullptr, catalog()).value().first->name == "megatron");
 }
 
 TEST_CASE("what a job says of its model comes back as arguments, and what it says of its data as a comment") {
