@@ -61,16 +61,24 @@ bool fits_light_last(std::int64_t layers, std::int64_t stages) {
   return (stages - 1) * ((layers + stages - 1) / stages) < layers;
 }
 
+/// Returns whether stages with as many layers each, the empty ones at the ends, leave none but the last without layers.
+bool fits_empty_layers(std::int64_t layers, std::int64_t empty, std::int64_t stages) {
+  return stages > 1 && layers > (stages - 2) * ((layers + empty) / stages);
+}
+
 /// Returns the settings that would make the layers divide over the stages.
 std::string suggested_splits(const Strategy& s, std::int64_t layers, std::int64_t stages) {
   const std::int64_t missing = (stages - layers % stages) % stages;
   std::vector<std::string> keys;
   if (s.empty_layers != missing) keys.push_back(fmt::format("strategy.empty_layers: {}", missing));
   if (s.split != LayerSplit::even) keys.emplace_back("strategy.split: even");
-  std::string text = fmt::format("set {}", fmt::join(keys, " and "));
-  if (fits_light_ends(layers, stages)) text += ", or strategy.split: light_ends";
-  if (fits_light_last(layers, stages)) text += ", or strategy.split: light_last";
-  return text;
+  std::vector<std::string> ways;
+  if (missing == 0 || fits_empty_layers(layers, missing, stages))
+    ways.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  if (fits_light_ends(layers, stages)) ways.emplace_back("strategy.split: light_ends");
+  if (fits_light_last(layers, stages)) ways.emplace_back("strategy.split: light_last");
+  if (ways.empty()) ways.emplace_back("fewer stages, or each stage's layers in strategy.stage_layers");
+  return fmt::format("set {}", fmt::join(ways, ", or "));
 }
 
 }  // namespace
@@ -128,8 +136,7 @@ std::vector<Rule> stage_rules() {
              const Strategy& s = e.configuration.strategy;
              if (s.empty_layers == 0) return std::nullopt;
              const std::int64_t stages = s.stages().count(), layers = e.configuration.model.layers;
-             const std::int64_t each = (layers + s.empty_layers) / stages;
-             if (s.split == LayerSplit::even && stages > 1 && layers > (stages - 2) * each) return std::nullopt;
+             if (s.split == LayerSplit::even && fits_empty_layers(layers, s.empty_layers, stages)) return std::nullopt;
              return fmt::format("layers {}, empty_layers {}, stages {}", layers, s.empty_layers, stages);
            }),
   };
