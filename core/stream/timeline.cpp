@@ -77,13 +77,16 @@ void Timeline::record(const std::vector<RepresentativeId>& ranks) {
   }
 }
 
-void Timeline::begin(std::vector<Entry>& entries) {
+void Timeline::begin(std::vector<Entry>& entries, WholeCollectives* whole) {
   for (const std::uint32_t group : group_of_) touch(group);  // a program may have no ranks
-  advance(0, entries);
+  advance(0, entries, whole);
 }
 
-Time Timeline::next_kernel() const {
-  return running_kernels_.empty() ? kNever : running_kernels_.front().at;
+Time Timeline::next_end() const {
+  Time next = kNever;
+  for (const RunningOps* running : {&running_kernels_, &running_whole_})
+    if (!running->empty()) next = std::min(next, running->front().at);
+  return next;
 }
 
 std::vector<Account> Timeline::accounts() const {
@@ -109,15 +112,26 @@ void Timeline::complete(RepresentativeId rank, std::uint32_t op, Time began) {
 void Timeline::run_kernel(std::uint32_t group, std::uint32_t op, Time until) {
   until = clock_.nearest(until);
   groups_[group].state.ends[stream_of(programs_[groups_[group].program].ops[op])] = until;
-  push_kernel({until, group, op});
+  push(running_kernels_, {until, group, op});
 }
 
-void Timeline::push_kernel(const RunningKernel& kernel) {
-  running_kernels_.push_back(kernel);
-  std::push_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
+void Timeline::push(RunningOps& running, const RunningOp& op) {
+  running.push_back(op);
+  std::push_heap(running.begin(), running.end(), std::greater<>());
 }
 
-bool Timeline::is_current(const RunningKernel& running) const {
+Timeline::RunningOp Timeline::pop(RunningOps& running) {
+  std::pop_heap(running.begin(), running.end(), std::greater<>());
+  const RunningOp op = running.back();
+  running.pop_back();
+  return op;
+}
+
+void Timeline::drop_outdated(RunningOps& running) const {
+  while (!running.empty() && !is_current(running.front())) pop(running);
+}
+
+bool Timeline::is_current(const RunningOp& running) const {
   const LockstepGroup& group = groups_[running.group];
   const std::size_t stream = stream_of(programs_[group.program].ops[running.op]);
   const std::uint32_t head = group.state.done[stream];
@@ -251,13 +265,15 @@ void Timeline::split(std::uint32_t index, Time at) {
   for (const std::size_t stream : program_streams_[groups_[index].program].used) {
     if (state.issued[stream] == state.done[stream]) continue;
     const std::uint32_t op = program_streams_[groups_[index].program].ops[stream][state.done[stream]];
-    if (programs_[groups_[index].program].ops[op].collective() != nullptr) continue;
+    if (state.ends[stream] == kNever) continue;
+    const bool collective = programs_[groups_[index].program].ops[op].collective() != nullptr;
     for (std::size_t subgroup = 1; subgroup < subgroups.size(); ++subgroup)
-      push_kernel({state.ends[stream], group_ids[subgroup], op});
+      push(collective ? running_whole_ : running_kernels_, {state.ends[stream], group_ids[subgroup], op});
   }
   for (std::size_t i = 0; i < subgroups.size(); ++i) {
     for (const RepresentativeId rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
     groups_[group_ids[i]].ranks = std::move(subgroups[i].ranks);
+    groups_[group_ids[i]].leaders.clear();
   }
   if (const std::uint32_t record = std::exchange(groups_[index].record, kNoRecord); record != kNoRecord)
     split_record(record, group_ids);
@@ -324,6 +340,7 @@ void Timeline::join(std::uint32_t into, std::uint32_t other) {
   std::merge(group.ranks.begin(), group.ranks.end(), joining.ranks.begin(), joining.ranks.end(),
              std::back_inserter(ranks));
   group.ranks = std::move(ranks);
+  group.leaders.clear();
   joining.ranks.clear();
   joining.state = {};  // so that entries of the heap are outdated: its kernels end with those of the other
   free_groups_[joining.program].push_back(other);
@@ -343,8 +360,8 @@ bool Timeline::alike(const LockstepGroup& one, const LockstepGroup& other) const
     if (a.issued[stream] == a.done[stream]) continue;
     const Op& op = programs_[one.program].ops[streams.ops[stream][a.done[stream]]];
     if (const CollectiveCall* call = op.collective()) {
-      if (!is_pipeline(call->role) &&
-          (a.entered[stream] != b.entered[stream] || a.cause_at_issue[stream] != b.cause_at_issue[stream]))
+      if (!is_pipeline(call->role) && (a.ends[stream] != b.ends[stream] || a.entered[stream] != b.entered[stream] ||
+                                       a.cause_at_issue[stream] != b.cause_at_issue[stream]))
         return false;
     } else if (a.ends[stream] != b.ends[stream] ||
                (op.stream == workload::Stream::compute &&
@@ -367,33 +384,54 @@ std::uint64_t Timeline::hash_of(const LockstepGroup& group) const {
   return hash;
 }
 
-void Timeline::advance(Time at, std::vector<Entry>& entries) {
+void Timeline::advance(Time at, std::vector<Entry>& entries, WholeCollectives* whole) {
   MANYWORLDS_CHECK(clock_.ticks_at(at), "advance() was called at {}, which is between two ticks", at);
+  if (whole != nullptr) end_whole(at, *whole);
   for (std::size_t i = 0, groups = touched_.size(); i < groups; ++i) end_completed(touched_[i], at);
-  // Kernels of zero duration end at the instant at which they start, so this repeats until no group changes.
+  // Operations of zero duration end at the instant at which they start, so this repeats until no group changes.
   while (true) {
-    while (!running_kernels_.empty() && running_kernels_.front().at == at) {
-      const RunningKernel ended = running_kernels_.front();
-      std::pop_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
-      running_kernels_.pop_back();
-      if (is_current(ended)) end_kernel(ended, at);
-    }
+    while (!running_kernels_.empty() && running_kernels_.front().at == at)
+      if (const RunningOp ended = pop(running_kernels_); is_current(ended)) end_kernel(ended, at);
     if (touched_.empty()) break;
     join_groups();
     std::sort(touched_.begin(), touched_.end());
     for (const std::uint32_t group : touched_) {
       groups_[group].touched = false;
-      if (!groups_[group].ranks.empty()) issue(group, at, entries);
+      if (!groups_[group].ranks.empty()) issue(group, at, entries, whole);
     }
     touched_.clear();
   }
-  while (!running_kernels_.empty() && !is_current(running_kernels_.front())) {
-    std::pop_heap(running_kernels_.begin(), running_kernels_.end(), std::greater<>());
-    running_kernels_.pop_back();
+  drop_outdated(running_kernels_);
+  drop_outdated(running_whole_);
+}
+
+/// Ends the collectives that WholeCollectives took and that end at `at`. If others end for the group at this instant,
+/// they become completions as those have, in their order.
+void Timeline::end_whole(Time at, const WholeCollectives& whole) {
+  ending_.clear();
+  while (!running_whole_.empty() && running_whole_.front().at == at)
+    if (const RunningOp ended = pop(running_whole_); is_current(ended) && (ending_.empty() || ended != ending_.back()))
+      ending_.push_back(ended);
+  for (auto first = ending_.begin(), next = first; first != ending_.end(); first = next) {
+    next = std::find_if(first, ending_.end(), [&](const RunningOp& one) { return one.group != first->group; });
+    LockstepGroup& group = groups_[first->group];
+    touch(first->group);
+    const auto completion = [&](RepresentativeId rank, std::uint32_t op) {
+      return Completion{rank, op, group.state.entered[stream_of(programs_[group.program].ops[op])]};
+    };
+    if (next - first == 1 && group.completions.empty()) {
+      end_collective(first->group, completion(group.ranks.front(), first->op), at);
+      continue;
+    }
+    for (auto one = first; one != next; ++one)
+      for (const RepresentativeId rank : group.ranks) group.completions.push_back(completion(rank, one->op));
+    std::stable_sort(group.completions.begin(), group.completions.end(), [&](const Completion& a, const Completion& b) {
+      return whole.order_of(a.rank, a.op) < whole.order_of(b.rank, b.op);
+    });
   }
 }
 
-void Timeline::end_kernel(const RunningKernel& ended, Time at) {
+void Timeline::end_kernel(const RunningOp& ended, Time at) {
   State& state = groups_[ended.group].state;
   const Op& op = programs_[groups_[ended.group].program].ops[ended.op];
   Time slowed = 0;
@@ -420,7 +458,7 @@ bool Timeline::ready(const LockstepGroup& group, const Op& op) const {
   return true;
 }
 
-void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) {
+void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries, WholeCollectives* whole) {
   LockstepGroup& group = groups_[index];
   const Program& program = programs_[group.program];
   const ProgramStreams& streams = program_streams_[group.program];
@@ -435,7 +473,12 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
     state.entered[stream] = at;
     state.cause_at_issue[stream] = state.cause;
     if (const CollectiveCall* call = op.collective()) {
-      issued_.push_back(number);
+      const bool may_be_whole = whole != nullptr && !is_pipeline(call->role);
+      state.ends[stream] = may_be_whole ? enter_whole(index, number, at, *whole) : kNever;
+      if (state.ends[stream] == kNever)
+        issued_.push_back(number);
+      else
+        push(running_whole_, {state.ends[stream], index, number});
       add_collective_load(index, collective_load_of(*call, group.program), at);
     } else if (const auto& kernel = std::get<KernelOp>(op.action); op.stream == workload::Stream::compute) {
       start_compute(index, number, kernel, at);
@@ -445,6 +488,18 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries) 
   }
   for (const RepresentativeId rank : group.ranks)
     for (const std::uint32_t op : issued_) entries.push_back({rank, op});
+}
+
+/// Returns when a collective ends for all ranks of a group, if WholeCollectives takes it; kNever otherwise.
+Time Timeline::enter_whole(std::uint32_t index, std::uint32_t op, Time at, WholeCollectives& whole) {
+  LockstepGroup& group = groups_[index];
+  const workload::Role role = programs_[group.program].ops[op].collective()->role;
+  auto known =
+      std::find_if(group.leaders.begin(), group.leaders.end(), [&](const auto& of) { return of.first == role; });
+  if (known == group.leaders.end()) known = group.leaders.insert(known, {role, whole.leaders(group.ranks, op)});
+  if (known->second.empty()) return kNever;
+  const Time lasts = whole.enter_whole(known->second, op);
+  return lasts == kNever ? kNever : clock_.not_before(at + lasts);
 }
 
 void Timeline::start_compute(std::uint32_t index, std::uint32_t op, const KernelOp& kernel, Time at) {

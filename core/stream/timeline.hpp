@@ -14,6 +14,9 @@
 // instant and leaves them in states that nothing can tell apart any more, such as the ranks of a node after a transfer
 // that came to each of them over another path. Their accounts differ by then, so that a rank has what its own differs
 // by.
+//
+// A collective of which nothing but its own members decides when it ends (WholeCollectives) is like a kernel to a group
+// that has all of its members.
 #pragma once
 
 #include <array>
@@ -47,6 +50,20 @@ struct Interference {
                units_to_reduce = 0;  // units taken by one collective that only moves data, that reduces
 };
 
+/// What knows of collectives how long they last if all of their members enter at one instant.
+class WholeCollectives {
+ public:
+  virtual ~WholeCollectives() = default;
+  /// Returns one member of each of the collectives that `ranks` enter by `op`, if they are all of the members; nothing
+  /// otherwise. It is the same for all operations of a role.
+  virtual std::vector<RepresentativeId> leaders(const std::vector<RepresentativeId>& ranks, std::uint32_t op) const = 0;
+  /// Enters all members of the collectives of `leaders` at once. Returns after how long all of them leave at once,
+  /// whatever else happens; kNever if that is not known, and then nothing was entered.
+  virtual Time enter_whole(const std::vector<RepresentativeId>& leaders, std::uint32_t op) = 0;
+  /// Returns the place of a rank's operation in the order in which collectives that end at one instant do so.
+  virtual std::uint64_t order_of(RepresentativeId rank, std::uint32_t op) const = 0;
+};
+
 /// The parts of the time of one rank's compute stream; they add up to Timeline::duration().
 using Account = workload::ByPart<Time>;
 
@@ -65,16 +82,18 @@ class Timeline {
   void begin_unsynchronised() { unsynchronised_ = true; }
   /// Keeps a Record of each of these ranks. Must be called before begin().
   void record(const std::vector<RepresentativeId>& ranks);
-  /// Issues all operations that can start at time 0 and appends the collectives entered, group by group.
-  void begin(std::vector<Entry>& entries);
-  /// Returns the end of the kernel that ends next, or kNever if none runs.
-  Time next_kernel() const;
+  /// Issues all operations that can start at time 0 and appends the collectives entered, group by group. Of those that
+  /// `whole`, if given, takes, nothing is appended, and they need not be completed.
+  void begin(std::vector<Entry>& entries, WholeCollectives* whole = nullptr);
+  /// Returns the end of the kernel that ends next, or of the collective that WholeCollectives took; kNever if there is
+  /// none.
+  Time next_end() const;
   /// Completes a collective for a rank that has entered it, at the instant of the next advance(). `began` is the entry
   /// time of the collective's last member.
   void complete(RepresentativeId rank, std::uint32_t op, Time began);
   /// Ends the kernels that end at `at`, which must be a tick, and the collectives completed since the last call; issues
-  /// every operation that can then start and appends the collectives entered.
-  void advance(Time at, std::vector<Entry>& entries);
+  /// every operation that can then start and appends the collectives entered, as begin() does.
+  void advance(Time at, std::vector<Entry>& entries, WholeCollectives* whole = nullptr);
 
   bool finished() const { return unfinished_ == 0; }
   Time end() const { return end_; }
@@ -104,10 +123,10 @@ class Timeline {
     std::vector<std::uint32_t> position;  // position of each op in its stream
     std::vector<std::size_t> used;        // streams with operations, ascending
   };
-  struct RunningKernel {
+  struct RunningOp {
     Time at;
     std::uint32_t group, op;
-    auto operator<=>(const RunningKernel&) const = default;
+    auto operator<=>(const RunningOp&) const = default;
   };
   /// The operation that ended last, for which a resuming stream is taken to have waited.
   struct Cause {
@@ -127,7 +146,9 @@ class Timeline {
   struct State {
     std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // number of ops, by stream
     std::array<Time, workload::kStreams> entered{};                  // issue time of the op at the head of each stream
-    std::array<Time, workload::kStreams> ends{};  // expected end of the kernel at the head of each stream
+    /// Expected end of the kernel at the head of each stream, or of the collective that WholeCollectives took; kNever
+    /// for others.
+    std::array<Time, workload::kStreams> ends{};
     Time remaining_work = 0,
          pace_changed_at = 0;          // work (ps) of the compute kernel left at its last change of pace, and when
     std::int64_t collective_load = 0;  // collectives that slow kernels down, or the units that they take
@@ -145,9 +166,12 @@ class Timeline {
     std::vector<Completion> completions;  // at this instant
     bool touched = false;
     std::uint32_t record = kNoRecord;
+    /// By role, if they were asked for since its ranks have changed: WholeCollectives::leaders().
+    std::vector<std::pair<workload::Role, std::vector<RepresentativeId>>> leaders = {};
   };
 
   void touch(std::uint32_t group);
+  void end_whole(Time at, const WholeCollectives& whole);
   void end_completed(std::uint32_t group, Time at);
   void split(std::uint32_t group, Time at);
   std::uint32_t open_group(std::uint32_t program);
@@ -155,11 +179,12 @@ class Timeline {
   void join(std::uint32_t into, std::uint32_t other);
   bool alike(const LockstepGroup& one, const LockstepGroup& other) const;
   std::uint64_t hash_of(const LockstepGroup& group) const;
-  void end_kernel(const RunningKernel& ended, Time at);
+  void end_kernel(const RunningOp& ended, Time at);
   bool ready(const LockstepGroup& group, const workload::Op& op) const;
   void end_op(std::uint32_t group, std::uint32_t op, Time at, const Cause& cause);
   void end_collective(std::uint32_t group, const Completion& completion, Time at);
-  void issue(std::uint32_t group, Time at, std::vector<Entry>& entries);
+  void issue(std::uint32_t group, Time at, std::vector<Entry>& entries, WholeCollectives* whole);
+  Time enter_whole(std::uint32_t group, std::uint32_t op, Time at, WholeCollectives& whole);
   void start_compute(std::uint32_t group, std::uint32_t op, const workload::KernelOp& kernel, Time at);
   bool is_recorded(const LockstepGroup& group) const { return group.record != kNoRecord; }
   void split_record(std::uint32_t record, const std::vector<std::uint32_t>& groups);
@@ -170,9 +195,13 @@ class Timeline {
   void add_wait(LockstepGroup& group, StepPart why, Time from, Time until);
   /// Runs a kernel until the tick nearest to `until`.
   void run_kernel(std::uint32_t group, std::uint32_t op, Time until);
-  void push_kernel(const RunningKernel& kernel);
-  /// Whether the kernel still runs and still ends at `running.at`.
-  bool is_current(const RunningKernel& running) const;
+  /// A min-heap by end time; may contain outdated entries.
+  using RunningOps = std::vector<RunningOp>;
+  static void push(RunningOps& running, const RunningOp& op);
+  static RunningOp pop(RunningOps& running);
+  /// Whether the operation still runs and still ends at `running.at`.
+  bool is_current(const RunningOp& running) const;
+  void drop_outdated(RunningOps& running) const;
   /// The slowdown of kernels as a fraction: their duration over the duration without collectives.
   struct Pace {
     std::int64_t numerator, denominator;
@@ -192,8 +221,9 @@ class Timeline {
   std::vector<std::uint32_t> may_join_;                     // groups for which a collective ended at this instant
   IdVector<RepresentativeId, Account> account_difference_;  // to that of its group; empty if no groups have joined
   IdVector<RepresentativeId, std::uint32_t> group_of_;
-  std::vector<RunningKernel> running_kernels_;       // min-heap by end time; may contain outdated entries
+  RunningOps running_kernels_, running_whole_;       // the latter: collectives that WholeCollectives took
   std::vector<std::uint32_t> touched_;               // groups with an event at this instant
+  RunningOps ending_;                                // scratch of end_whole()
   std::vector<std::uint32_t> issued_;                // scratch of issue(): the collectives issued
   IdVector<RepresentativeId, bool> recorded_ranks_;  // whether it is recorded; empty if none is
   std::vector<Record> records_;

@@ -16,6 +16,8 @@ class AnalyticNetwork final : public UncontendedNetwork<KeyedNetwork> {
     for_each_instance(members, [&](std::span<const Member> some) { exits_.enter(at, some); });
   }
 
+  Time whole_duration(CollectiveOpId id) override { return exits_.common_exit(id); }
+
   Time next_exit(Time limit) override {
     for (const InstanceId instance : exits_.take_scheduled()) due_exits_.push({exits_.next(instance), instance});
     while (!due_exits_.empty() && due_exits_.top().at != exits_.next(due_exits_.top().instance)) due_exits_.pop();

@@ -62,6 +62,10 @@ class KeyedNetwork : public NetworkModel {
   virtual UsageCounts isolated_usage() const = 0;
   /// Empty under analytic fidelity, where collectives on shared links do not affect each other.
   virtual const UsageCounts& episode_usage() const = 0;
+  /// Returns after how long all members of a collective leave it if all enter at once, whatever else happens; kNever if
+  /// that is not so or not known yet. enter_whole() then stands for the entry of all.
+  virtual Time whole_duration(CollectiveOpId) { return kNever; }
+  virtual void enter_whole(CollectiveOpId) {}
   /// Releases what has not drained yet. Must be called at the end of the step.
   virtual void release_drained(Time at) = 0;
 };

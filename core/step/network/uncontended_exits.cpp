@@ -77,12 +77,16 @@ std::vector<InstanceId> UncontendedExits::take_scheduled() {
     IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(instance)];
     if (!isolated.result) transfers_ += static_cast<std::int64_t>(collective_op.dag->transfers.size());
     isolated.look_up(collective_op, results_);
-    ++isolated.times;
-    counters_ += isolated.result->counters * collective_op.groups;
+    count(compiled_.collective_op_id(instance));
     scheduled_.push_back(instance);
   }
   unresolved_.clear();
   return std::exchange(scheduled_, {});
+}
+
+void UncontendedExits::count(CollectiveOpId isolated) {
+  ++isolated_[isolated].times;
+  counters_ += isolated_[isolated].result->counters * compiled_.collective_ops()[isolated].groups;
 }
 
 Time UncontendedExits::next(InstanceId instance) const {

@@ -43,6 +43,15 @@ class UncontendedExits {
   std::uint32_t slot_of(InstanceId instance) const { return slots_[instance]; }
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
+  /// Returns after how long all members leave a collective that all enter at once, if that is the same for all and its
+  /// result has been looked up; kNever otherwise.
+  Time common_exit(CollectiveOpId id) const {
+    const auto& exits = isolated_[id].exits;
+    return exits.empty() || exits.front().first != exits.back().first ? kNever : exits.front().first;
+  }
+  /// Counts a collective with a common_exit() that all members have entered at once, and whose exits nobody takes.
+  void enter_whole(CollectiveOpId id) { count(id); }
+
   std::vector<CollectiveOpId> missing() const;
   UsageCounts isolated_usage() const;
   const network::Counters& counters() const { return counters_; }
@@ -67,6 +76,7 @@ class UncontendedExits {
   };
   State& state_of(InstanceId instance);
   void enter_member(Time at, const Member& member);
+  void count(CollectiveOpId isolated);
 
   const CompiledStep& compiled_;
   const IsolatedResults& results_;

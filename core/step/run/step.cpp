@@ -79,6 +79,7 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedR
       members_entered_(compiled.instances(), 0),
       last_entry_(compiled.instances(), 0),
       link_busy_(compiled.link_numbers(), 0),
+      entered_whole_(compiled.collective_ops().size(), 0),
       recording_(recording),
       reached_(reached) {
   if (compiled.configuration().strategy.stack.post_validation) timeline_.begin_unsynchronised();
@@ -108,12 +109,12 @@ void Step::explain_deadlock() const {
 std::variant<StepResult, MissingResults> Step::advance() {
   if (!started_) {
     started_ = true;
-    timeline_.begin(entries_);
+    timeline_.begin(entries_, whole_collectives());
     enter(0);
   }
   while (!timeline_.finished() && within_limit()) {
     if (auto missing = network_->missing(); !missing.empty()) return MissingResults{std::move(missing)};
-    const Time tick = std::min(timeline_.next_kernel(), completions_.due());
+    const Time tick = std::min(timeline_.next_end(), completions_.due());
     const Time exit = network_->next_exit(tick);
     if (std::min(tick, exit) == kNever) explain_deadlock();
     if (exit <= tick) completions_.take_exits(*network_, exit);
@@ -127,7 +128,7 @@ std::variant<StepResult, MissingResults> Step::advance() {
       const auto [representative, op] = compiled_.operation_of(member);
       timeline_.complete(representative, op, last_entry_[member.instance]);
     }
-    timeline_.advance(at, entries_);
+    timeline_.advance(at, entries_, whole_collectives());
     enter(at);
   }
   return finish();
@@ -140,6 +141,46 @@ void Step::slow_contended(std::int64_t ppm) {
 std::vector<ContendedCollective> Step::contended() const {
   const auto* fluid = dynamic_cast<const FluidNetwork*>(network_.get());
   return fluid != nullptr ? fluid->contended() : std::vector<ContendedCollective>();
+}
+
+stream::WholeCollectives* Step::whole_collectives() {
+  return keyed_network_ != nullptr && recording_ == nullptr ? this : nullptr;
+}
+
+std::vector<stream::RepresentativeId> Step::leaders(const std::vector<stream::RepresentativeId>& ranks,
+                                                    std::uint32_t op) const {
+  std::vector<std::pair<InstanceId, stream::RepresentativeId>> entered;
+  for (const stream::RepresentativeId rank : ranks)
+    entered.emplace_back(compiled_.instance_entered_by(rank, op).instance, rank);
+  std::sort(entered.begin(), entered.end());
+  std::vector<stream::RepresentativeId> leaders;
+  for (std::size_t first = 0, next = 0; first < entered.size(); first = next) {
+    while (next < entered.size() && entered[next].first == entered[first].first) ++next;
+    if (next - first != compiled_.collective_op_of(entered[first].first).dag->members) return {};
+    leaders.push_back(entered[first].second);
+  }
+  return leaders;
+}
+
+Time Step::enter_whole(const std::vector<stream::RepresentativeId>& leaders, std::uint32_t op) {
+  const auto operation_of = [&](stream::RepresentativeId leader) {
+    return compiled_.collective_op_id(compiled_.instance_entered_by(leader, op).instance);
+  };
+  const Time lasts = keyed_network_->whole_duration(operation_of(leaders.front()));
+  for (const stream::RepresentativeId leader : leaders)
+    if (lasts == kNever || keyed_network_->whole_duration(operation_of(leader)) != lasts) return kNever;
+  for (const stream::RepresentativeId leader : leaders) {
+    const CollectiveOpId id = operation_of(leader);
+    keyed_network_->enter_whole(id);
+    entries_so_far_ += compiled_.collective_ops()[id].dag->members;
+    link_hops_ += compiled_.collective_ops()[id].link_hops;
+    ++entered_whole_[id];
+  }
+  return lasts;
+}
+
+std::uint64_t Step::order_of(stream::RepresentativeId rank, std::uint32_t op) const {
+  return compiled_.instance_entered_by(rank, op).instance.value();
 }
 
 /// Passes the collectives that the timeline entered at `at` to the network.
@@ -197,6 +238,8 @@ StepResult Step::finish() {
   else
     MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops,
                      link_hops_);
+  for (const CollectiveOpId id : entered_whole_.ids())
+    for (const auto& [link, busy] : compiled_.collective_ops()[id].busy) link_busy_[link] += busy * entered_whole_[id];
   const Time busiest = link_busy_.empty() ? 0 : *std::max_element(link_busy_.begin(), link_busy_.end());
   result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
 

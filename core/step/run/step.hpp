@@ -31,7 +31,7 @@ struct StepStopped : std::runtime_error {
   StepStopped() : std::runtime_error("stopped on request") {}
 };
 
-class Step {
+class Step : private stream::WholeCollectives {
  public:
   /// `compiled`, `episodes` and `results` must outlive the step; `results` may grow between calls of advance(). Under
   /// Composition::coupled neither `episodes` nor `results` is used. If `recording` is given, it is filled for the ranks
@@ -49,6 +49,12 @@ class Step {
   void slow_contended(std::int64_t ppm);
 
  private:
+  std::vector<stream::RepresentativeId> leaders(const std::vector<stream::RepresentativeId>& ranks,
+                                                std::uint32_t op) const override;
+  Time enter_whole(const std::vector<stream::RepresentativeId>& leaders, std::uint32_t op) override;
+  std::uint64_t order_of(stream::RepresentativeId rank, std::uint32_t op) const override;
+  /// Returns this unless every entry counts: the network is not keyed, or the intervals of collectives are recorded.
+  stream::WholeCollectives* whole_collectives();
   void enter(Time at);
   bool within_limit();
   [[noreturn]] void explain_deadlock() const;
@@ -64,13 +70,14 @@ class Step {
   TickedCompletions completions_;
   std::vector<stream::Entry> entries_;
   std::vector<Member> entering_;
-  IdVector<InstanceId, std::uint32_t> members_entered_;  // members entered so far
-  IdVector<InstanceId, Time> last_entry_;                // entry time of the last member so far
-  std::vector<Time> link_busy_;                          // by network link: total serialisation time
-  std::int64_t link_hops_ = 0;                           // that take place
-  std::int64_t entries_so_far_ = 0;                      // of representatives into collectives
-  Recording* recording_;                                 // null: no recording
-  std::atomic<Time>* reached_;                           // null: progress is not reported
+  IdVector<InstanceId, std::uint32_t> members_entered_;   // members entered so far
+  IdVector<InstanceId, Time> last_entry_;                 // entry time of the last member so far
+  std::vector<Time> link_busy_;                           // by network link: total serialisation time
+  IdVector<CollectiveOpId, std::int64_t> entered_whole_;  // instances that all members entered as one
+  std::int64_t link_hops_ = 0;                            // that take place
+  std::int64_t entries_so_far_ = 0;                       // of representatives into collectives
+  Recording* recording_;                                  // null: no recording
+  std::atomic<Time>* reached_;                            // null: progress is not reported
   bool started_ = false, too_large_ = false;
 };
 

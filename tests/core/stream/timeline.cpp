@@ -1,8 +1,9 @@
 // The stream engine under a network that is free: pipeline schedules meet their published makespans.
 #include <catch2/catch.hpp>
 
-#include <map>
 #include <random>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/stream/timeline.hpp"
@@ -50,31 +51,56 @@ Program drawn_program(std::mt19937_64& random) {
   return program;
 }
 
-/// Collectives of each rank end some time after they are entered, mostly alike on all ranks. `joined`, if given, counts
-/// how often the lockstep group of rank 0 has grown.
+/// How long the collective `op` lasts for a rank, mostly the same for all; of some operations always.
+struct Lasting {
+  Time lasts, began;  // after the entry
+  bool for_all;
+};
+Lasting lasting(std::uint64_t seed, RepresentativeId rank, std::uint32_t op) {
+  const std::uint64_t draw = (seed + op) * 0x9E3779B97F4A7C15ull, own = (draw ^ rank.value()) * 0xD1342543DE82EF95ull;
+  const bool for_all = draw >> 62 == 0, alike = for_all || own >> 60 != 0;
+  const Time lasts = static_cast<Time>((alike ? draw : own) >> 33 & 3) * 7 + 1;
+  return {lasts, alike ? 0 : lasts / 2, for_all};
+}
+
+/// Takes the collectives that last equally long for all.
+struct LastingForAll final : WholeCollectives {
+  explicit LastingForAll(std::uint64_t with_seed) : seed(with_seed) {}
+  std::vector<RepresentativeId> leaders(const std::vector<RepresentativeId>& ranks, std::uint32_t) const override {
+    return ranks;
+  }
+  Time enter_whole(const std::vector<RepresentativeId>& leaders, std::uint32_t op) override {
+    const Lasting of = lasting(seed, leaders.front(), op);
+    taken += of.for_all;
+    return of.for_all ? of.lasts : kNever;
+  }
+  std::uint64_t order_of(RepresentativeId, std::uint32_t op) const override { return op; }
+  std::uint64_t seed;
+  std::size_t taken = 0;
+};
+
+/// Plays collectives as lasting() says; those that end at one instant do so in the order of their numbers. `joined`, if
+/// given, counts how often the lockstep group of rank 0 has grown.
 Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint32_t> of_rank, std::uint64_t seed,
-                    std::size_t* joined = nullptr) {
+                    std::size_t* joined = nullptr, WholeCollectives* whole = nullptr) {
   Timeline timeline(programs, std::move(of_rank), 200'000);
-  std::multimap<Time, std::tuple<Entry, Time>> ends;
+  std::set<std::tuple<Time, std::uint32_t, RepresentativeId, Time>> ends;  // (end, op, rank, began)
   std::vector<Entry> entries;
-  timeline.begin(entries);
+  timeline.begin(entries, whole);
   std::size_t together = timeline.lockstep_ranks(RepresentativeId(0)).size();
-  for (Time now = 0;; timeline.advance(now, entries)) {
+  for (Time now = 0;; timeline.advance(now, entries, whole)) {
     const std::size_t before = std::exchange(together, timeline.lockstep_ranks(RepresentativeId(0)).size());
     if (joined != nullptr && together > before) ++*joined;
     for (const Entry& entry : entries) {
-      const std::uint64_t draw = (seed + entry.op) * 0x9E3779B97F4A7C15ull,
-                          own = (draw ^ entry.rank.value()) * 0xD1342543DE82EF95ull;
-      const bool alike = own >> 60 != 0;
-      const Time lasts = static_cast<Time>((alike ? draw : own) >> 33 & 3) * 7 + 1;
-      ends.emplace(now + lasts, std::tuple{entry, now + (alike ? 0 : lasts / 2)});
+      const Lasting of = lasting(seed, entry.rank, entry.op);
+      ends.emplace(now + of.lasts, entry.op, entry.rank, now + of.began);
     }
     entries.clear();
-    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    now = std::min(timeline.next_end(), ends.empty() ? kNever : std::get<0>(*ends.begin()));
     if (now == kNever) break;
-    for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin())) {
-      const auto& [entry, began] = ends.begin()->second;
-      timeline.complete(entry.rank, entry.op, began);
+    for (; !ends.empty() && std::get<0>(*ends.begin()) == now; ends.erase(ends.begin())) {
+      const auto& [end, op, rank, began] = *ends.begin();
+      timeline.complete(rank, op, began);
     }
   }
   timeline.close_accounts();
@@ -118,7 +144,7 @@ TEST_CASE("kernels of different streams overlap and a wait orders them") {
   Timeline timeline(programs, {0});
   std::vector<Entry> entries;
   timeline.begin(entries);
-  while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+  while (timeline.next_end() != kNever) timeline.advance(timeline.next_end(), entries);
   CHECK(timeline.finished());
   CHECK(timeline.end() == 150);
 }
@@ -134,7 +160,7 @@ TEST_CASE("a deadlock is reported with the operation that waits and the one it w
   Timeline timeline(programs, {0});
   std::vector<Entry> entries;
   timeline.begin(entries);
-  CHECK(timeline.next_kernel() == kNever);
+  CHECK(timeline.next_end() == kNever);
   CHECK_FALSE(timeline.finished());
   CHECK(timeline.deadlock() ==
         "deadlock: 'backward of micro-batch 0' (operation 1 of rank 0, stream compute) waits for "
@@ -143,7 +169,7 @@ TEST_CASE("a deadlock is reported with the operation that waits and the one it w
 
 TEST_CASE("ranks that stand together until something ends for some of them fare as each alone") {
   constexpr std::uint32_t kRanks = 7;
-  std::size_t representatives = 0, joined = 0;
+  std::size_t representatives = 0, joined = 0, taken = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     const Program program = drawn_program(random);
@@ -153,10 +179,16 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     const std::vector<Program> copies(kRanks, program), one{program, other};
     const Timeline apart = play_alone(copies, own, seed);
     const Timeline together = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed, &joined);
+    LastingForAll lasting_for_all(seed);
+    const Timeline whole = play_alone(one, std::vector<std::uint32_t>(kRanks, 0), seed, nullptr, &lasting_for_all);
+    taken += lasting_for_all.taken;
     INFO("seed " << seed);
     REQUIRE(apart.finished());
     REQUIRE(together.finished());
     REQUIRE(together.end() == apart.end());
+    REQUIRE(whole.finished());
+    REQUIRE(whole.end() == apart.end());
+    REQUIRE(whole.accounts() == together.accounts());
     const auto a = apart.accounts(), b = together.accounts();
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
       REQUIRE(b[rank] == a[rank]);
@@ -164,8 +196,8 @@ TEST_CASE("ranks that stand together until something ends for some of them fare 
     }
   }
   CHECK(representatives > 300);  // they do part
-  INFO(joined << " joins");
-  CHECK(joined > 100);
+  INFO(joined << " joins, " << taken << " whole collectives");
+  CHECK((joined > 100 && taken > 1'000));
 }
 
 TEST_CASE("kernels last whole ticks, the nearest number of them") {
@@ -177,7 +209,7 @@ TEST_CASE("kernels last whole ticks, the nearest number of them") {
     Timeline timeline(programs, {0}, 0, 100);
     std::vector<Entry> entries;
     timeline.begin(entries);
-    while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+    while (timeline.next_end() != kNever) timeline.advance(timeline.next_end(), entries);
     CHECK(timeline.finished());
     CHECK(timeline.end() == 300 + ticked);
     CHECK(timeline.accounts()[0][StepPart::forward] == 300 + ticked);
@@ -193,7 +225,7 @@ TEST_CASE("a kernel whose pace changes ends on the tick nearest to when what is 
     std::vector<Entry> entries;
     timeline.begin(entries);
     for (bool ended = false; !timeline.finished();) {
-      const Time at = ended ? timeline.next_kernel() : std::min(timeline.next_kernel(), until);
+      const Time at = ended ? timeline.next_end() : std::min(timeline.next_end(), until);
       if (!std::exchange(ended, ended || at == until)) {
         if (at == until) timeline.complete(RepresentativeId(0), collective, 0);
       }
@@ -222,7 +254,7 @@ TEST_CASE("a kernel beside a collective takes longer by the slow-down for as lon
     timeline.begin(entries);
     bool ended = false;
     while (!timeline.finished()) {
-      const Time kernel_end = timeline.next_kernel();
+      const Time kernel_end = timeline.next_end();
       const Time at = ended ? kernel_end : std::min(kernel_end, until);
       if (!ended && at == until) timeline.complete(RepresentativeId(0), collective, 0), ended = true;
       timeline.advance(at, entries);
@@ -254,7 +286,7 @@ TEST_CASE(
     std::vector<Entry> entries;
     timeline.begin(entries);
     while (!timeline.finished()) {
-      const Time at = std::min(timeline.next_kernel(), *std::min_element(ends.begin(), ends.end()));
+      const Time at = std::min(timeline.next_end(), *std::min_element(ends.begin(), ends.end()));
       for (std::size_t i = 0; i < ends.size(); ++i)
         if (ends[i] == at) timeline.complete(RepresentativeId(0), collectives[i], 0), ends[i] = kNever;
       timeline.advance(at, entries);

@@ -43,7 +43,7 @@ Played play(const Model& model, const Strategy& strategy, const compute::Gpu& gp
   stream::Timeline timeline(programs, {0});
   std::vector<stream::Entry> entries;
   timeline.begin(entries);
-  while (timeline.next_kernel() != kNever) timeline.advance(timeline.next_kernel(), entries);
+  while (timeline.next_end() != kNever) timeline.advance(timeline.next_end(), entries);
   REQUIRE(timeline.finished());
   timeline.close_accounts();
   return {timeline.end(), timeline.accounts()[0][StepPart::exposed_offload]};

@@ -56,7 +56,7 @@ Time played(std::int64_t chunks, const std::string& name, collective::Kind kind,
     for (const stream::Entry& entry : entries)
       ends.emplace(now + (lasts.count(entry.op) ? lasts[entry.op] : 0), entry.op);
     entries.clear();
-    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    now = std::min(timeline.next_end(), ends.empty() ? kNever : ends.begin()->first);
     REQUIRE(now != kNever);
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
       timeline.complete(stream::RepresentativeId(0), ends.begin()->second, now);
@@ -187,7 +187,7 @@ Time exposed(const Program& program, Time exchange) {
       ends.emplace(now + (call_of(programs[0].ops[entry.op], Role::expert) ? exchange : 0), entry.op);
     }
     entries.clear();
-    now = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    now = std::min(timeline.next_end(), ends.empty() ? kNever : ends.begin()->first);
     REQUIRE(now != kNever);
     for (; !ends.empty() && ends.begin()->first == now; ends.erase(ends.begin()))
       timeline.complete(stream::RepresentativeId(0), ends.begin()->second, began.at(ends.begin()->second));

@@ -223,7 +223,7 @@ TEST_CASE("a step whose host is slow takes as long as its launches, and one whos
     stream::Timeline timeline(programs, {0});
     std::vector<stream::Entry> entries;
     timeline.begin(entries);
-    while (!timeline.finished()) timeline.advance(timeline.next_kernel(), entries);
+    while (!timeline.finished()) timeline.advance(timeline.next_end(), entries);
     timeline.close_accounts();
     const Time launches = kernel_time(programs[0], StepPart::host);
     return std::tuple{timeline.end(), launches, timeline.accounts()[0]};

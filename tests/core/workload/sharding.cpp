@@ -49,7 +49,7 @@ Time play(const Program& program, Time ps_per_byte) {
   timeline.begin(entries);
   for (enter(); !timeline.finished(); enter()) {
     const Time collective = ends.empty() ? kNever : ends.begin()->first;
-    now = std::min(collective, timeline.next_kernel());
+    now = std::min(collective, timeline.next_end());
     REQUIRE(now != kNever);
     if (collective == now) {
       for (const std::uint32_t op : ends.begin()->second) timeline.complete(stream::RepresentativeId(0), op, now);

@@ -113,7 +113,7 @@ inline Timeline play(const std::vector<workload::Program>& programs, Time transf
       if (any) timeline.advance(now, entries);
     }
     if (timeline.finished()) return timeline;
-    const Time next = std::min(timeline.next_kernel(), ends.empty() ? kNever : ends.begin()->first);
+    const Time next = std::min(timeline.next_end(), ends.empty() ? kNever : ends.begin()->first);
     if (next == kNever) return timeline;
     now = next;
     while (!ends.empty() && ends.begin()->first == now) {
