@@ -18,12 +18,15 @@ core::step::Configuration SweepRunner::configure(const std::string& settings) {
   return experiments::configure(experiments::deserialize_own_settings(settings, common_), graphs_);
 }
 
-const CompiledStep& SweepRunner::compile(const std::string& settings) {
+/// Returns which ranks of a configuration are simulated.
+core::step::Ranks SweepRunner::ranks_of(const core::step::Configuration& configuration) const {
+  const bool all_ranks = recording_ != nullptr || !core::step::can_deduplicate_ranks(configuration);
+  return all_ranks ? core::step::Ranks::all : core::step::Ranks::representatives;
+}
+
+const CompiledStep& SweepRunner::compile(const core::step::Configuration& configuration, const std::string& settings) {
   if (!compiled_ || settings_ != settings) {
-    const core::step::Configuration configuration = configure(settings);
-    const bool all_ranks = recording_ != nullptr || !core::step::can_deduplicate_ranks(configuration);
-    compiled_ = std::make_unique<CompiledStep>(
-        context_.compile(configuration, all_ranks ? core::step::Ranks::all : core::step::Ranks::representatives));
+    compiled_ = std::make_unique<CompiledStep>(context_.compile(configuration, ranks_of(configuration)));
     settings_ = settings;
   }
   return *compiled_;
@@ -47,7 +50,13 @@ std::string SweepRunner::run_step(const SweepTaskSpec& spec, std::span<const std
   const double begin = cpu_s();
   MANYWORLDS_CHECK(inputs.size() == spec.inputs.size(), "{} inputs for {} collectives", inputs.size(),
                    spec.inputs.size());
-  const CompiledStep& compiled = compile(spec.settings);
+  const core::step::Configuration configuration = configure(spec.settings);
+  if (share_ && recording_ == nullptr && configuration.transport.fidelity == core::network::Fidelity::fluid) {
+    core::step::StepResult result = context_.run_fluids(configuration, ranks_of(configuration), reached_);
+    result.cpu_s = cpu_s() - begin;
+    return core::step::encode(result);
+  }
+  const CompiledStep& compiled = compile(configuration, spec.settings);
   core::step::IsolatedResults local_results;
   const bool cached = share_ && compiled.transport().fidelity != core::network::Fidelity::packet;
   core::step::IsolatedResults& known = cached ? analytic_ : local_results;

@@ -29,7 +29,8 @@ class SweepRunner : public Runner {
  private:
   explicit SweepRunner(const SweepSharedSettings& common);
   core::step::Configuration configure(const std::string& settings);
-  const core::step::CompiledStep& compile(const std::string& settings);
+  core::step::Ranks ranks_of(const core::step::Configuration& configuration) const;
+  const core::step::CompiledStep& compile(const core::step::Configuration& configuration, const std::string& settings);
   std::string run_collective(const SweepTaskSpec& spec);
   std::string run_step(const SweepTaskSpec& spec, std::span<const std::string> inputs);
 

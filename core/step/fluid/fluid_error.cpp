@@ -197,7 +197,7 @@ std::vector<Time> Sample::packet_durations(network::ComponentCache& cache) const
 }  // namespace
 
 FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<ContendedCollective>& contended,
-                               DagCache& dags, network::ComponentCache& packets) {
+                               DagCache& dags, network::ComponentCache& packets, TransportEfficiency& efficiency) {
   const auto& [samples, max_link_hops] = compiled.configuration().fluid;
   FluidError error;
   if (contended.empty()) return error;
@@ -213,7 +213,7 @@ FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<C
   std::sort(drawn.begin(), drawn.end());
   if (static_cast<std::int64_t>(drawn.size()) > samples) drawn.resize(static_cast<std::size_t>(samples));
 
-  LinkShares shares(compiled, packets);
+  LinkShares shares(compiled, efficiency);
   for (const auto& [hash, index] : drawn) {
     const ContendedCollective& one = contended[index];
     const std::vector<GroupId>& groups = neighbours.groups_of(compiled.collective_op_of(one.instance));

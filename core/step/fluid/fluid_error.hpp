@@ -24,8 +24,8 @@ struct FluidError {
 /// that stands for several is as likely as all of them. Each is simulated, on the links of one of the groups that it
 /// stands for, with those that ran at the same time and shared a link with it, as many as together do not exceed the
 /// configured link-hops; one that does by itself is not drawn. All members enter at once. `packets` is a cache of the
-/// step's transport at packet fidelity. FluidError::step is left at 0.
+/// step's transport at packet fidelity, `efficiency` is that of the transport. FluidError::step is left at 0.
 FluidError measure_fluid_error(const CompiledStep& compiled, const std::vector<ContendedCollective>& contended,
-                               DagCache& dags, network::ComponentCache& packets);
+                               DagCache& dags, network::ComponentCache& packets, TransportEfficiency& efficiency);
 
 }  // namespace manyworlds::core::step

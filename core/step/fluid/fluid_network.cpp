@@ -6,7 +6,9 @@
 #include "core/step/fluid/fluid_network.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
+#include <utility>
 
 #include "core/step/fluid/link_shares.hpp"
 #include "core/step/network/uncontended_network.hpp"
@@ -18,10 +20,10 @@ constexpr std::uint32_t kNotRunning = UINT32_MAX;
 
 class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
  public:
-  SharedLinks(const CompiledStep& compiled, const IsolatedResults& results, network::ComponentCache& packets)
+  SharedLinks(const CompiledStep& compiled, const IsolatedResults& results, TransportEfficiency& efficiency)
       : UncontendedNetwork(compiled, results),
         compiled_(compiled),
-        shares_(compiled, packets),
+        shares_(compiled, efficiency),
         speeds_(compiled.link_numbers(), shares_.preference()) {}
 
   void enter(Time at, const std::vector<Member>& members) override {
@@ -39,11 +41,9 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
       if (exits_.is_closed(instance) && state_of(instance).number == kNotRunning) start(instance);
       schedule(instance);
     }
-    for (const std::uint32_t number : speeds_.update()) {
-      const InstanceId instance = running_[number];
-      state_of(instance).clock.set_speed(now_, speed_of(number));
-      schedule(instance);
-    }
+    const std::vector<std::uint32_t> changed = speeds_.update();
+    changed_.insert(changed_.end(), changed.begin(), changed.end());
+    set_changed_speeds();
     while (!due_exits_.empty() && due_exits_.top().at != next_exit_of(due_exits_.top().instance)) due_exits_.pop();
     return due_exits_.empty() || due_exits_.top().at > limit ? kNever : due_exits_.top().at;
   }
@@ -65,6 +65,18 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   const std::vector<ContendedCollective>& contended() const override { return contended_; }
   void slow_contended(std::int64_t ppm) override { slowed_by_ppm_ = ppm; }
+
+  void watch(std::function<void(const Fork&)> at_fork) override { at_fork_ = std::move(at_fork); }
+  std::unique_ptr<FluidNetwork> clone() const override {
+    auto copy = std::make_unique<SharedLinks>(*this);
+    copy->at_fork_ = nullptr;
+    return copy;
+  }
+  void go_on_with(TransportEfficiency& efficiency, const Fork& fork) override {
+    shares_.go_on_with(efficiency, fork.answers);
+    has_contended_ = fork.is_after_contended;
+  }
+  const std::vector<AskedEfficiencies::Answer>& answers() const override { return shares_.answers(); }
 
  private:
   /// An instance that is under way.
@@ -95,6 +107,25 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   void schedule(InstanceId instance) {
     if (const Time at = next_exit_of(instance); at != kNever) due_exits_.push({at, instance});
+  }
+
+  /// Sets the clocks of those whose speeds have changed. Nothing of this is done before a fork.
+  void set_changed_speeds() {
+    if (changed_.empty()) return;
+    const Fork fork{shares_.answers().size(), has_contended_};
+    new_speeds_.clear();
+    for (const std::uint32_t number : changed_) {
+      has_contended_ |= speeds_.speed(number) < kFullSpeed;
+      new_speeds_.push_back(speed_of(number));
+    }
+    if (at_fork_ && (shares_.answers().size() > fork.answers || has_contended_ != fork.is_after_contended))
+      at_fork_(fork);
+    for (std::size_t i = 0; i < changed_.size(); ++i) {
+      const InstanceId instance = running_[changed_[i]];
+      state_of(instance).clock.set_speed(now_, new_speeds_[i]);
+      schedule(instance);
+    }
+    changed_.clear();
   }
 
   /// Returns the speed of a running collective.
@@ -140,6 +171,10 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   std::vector<std::uint32_t> free_;  // such numbers
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;
   std::vector<ContendedCollective> contended_;
+  std::vector<std::uint32_t> changed_;  // numbers whose speeds have changed, but not yet their clocks
+  std::vector<FluidShare> new_speeds_;  // of these: scratch of set_changed_speeds()
+  std::function<void(const Fork&)> at_fork_;
+  bool has_contended_ = false;  // whether a collective has been short of a link
   Time now_ = 0;
   std::int64_t slowed_by_ppm_ = 0;
 };
@@ -147,8 +182,8 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 }  // namespace
 
 std::unique_ptr<FluidNetwork> make_fluid(const CompiledStep& compiled, const IsolatedResults& results,
-                                         network::ComponentCache& packets) {
-  return std::make_unique<SharedLinks>(compiled, results, packets);
+                                         TransportEfficiency& efficiency) {
+  return std::make_unique<SharedLinks>(compiled, results, efficiency);
 }
 
 }  // namespace manyworlds::core::step

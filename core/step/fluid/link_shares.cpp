@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/step/network/critical_paths.hpp"
 #include "core/step/network/isolated.hpp"
@@ -18,28 +19,29 @@ Time duration_of(const collective::Dag& dag, const Connections& connections, con
 
 }  // namespace
 
-LinkShares::LinkShares(const CompiledStep& compiled, network::ComponentCache& packets)
+LinkShares::LinkShares(const CompiledStep& compiled, TransportEfficiency& efficiency)
     : compiled_(compiled),
-      efficiency_(packets),
+      efficiency_(efficiency),
       loads_(compiled.collective_ops().size()),
       transfers_(compiled.collective_ops().size()) {}
 
 const MaxMinSpeeds::Loads& LinkShares::of(CollectiveOpId id) {
-  std::unique_ptr<MaxMinSpeeds::Loads>& slot = loads_[id];
+  std::shared_ptr<const MaxMinSpeeds::Loads>& slot = loads_[id];
   if (slot) return *slot;
   const CollectiveOp& op = compiled_.collective_ops()[id];
   if (op.link_uses == nullptr) {
-    slot = std::make_unique<MaxMinSpeeds::Loads>(on(id, *op.dag, *op.connections));
+    slot = std::make_shared<MaxMinSpeeds::Loads>(on(id, *op.dag, *op.connections));
     return *slot;
   }
-  slot = std::make_unique<MaxMinSpeeds::Loads>();
+  MaxMinSpeeds::Loads loads;
   const std::vector<PairLoad> pairs = pair_loads_of(*op.dag, compiled_.transport());
   const Time duration = duration_of(*op.dag, *op.connections, compiled_);
   for (const LinkUse& use : *op.link_uses) {
     std::int64_t bytes = 0;
     for (const std::uint32_t pair : use.pairs) bytes += pairs[pair].bytes;
-    slot->push_back(load_of(use.link, bytes, duration, use.count));
+    loads.push_back(load_of(use.link, bytes, duration, use.count));
   }
+  slot = std::make_shared<MaxMinSpeeds::Loads>(std::move(loads));
   return *slot;
 }
 
@@ -96,7 +98,7 @@ std::int64_t LinkShares::used_ppm(CollectiveOpId id, std::uint32_t pool, std::in
   const collective::Dag& dag = *compiled_.collective_ops()[id].dag;
   const bool is_single = dag.transfers.size() <= dag.pairs.size();
   if (link.scale_up || link.leaves_gpu || (!is_single && ways_of(pool) == 1)) return 1'000'000;
-  TransportEfficiency::Shared shared = transfer_of(id);
+  SharedHop shared = transfer_of(id);
   if (shared.path.size() < 2) return 1'000'000;
   shared.hop = link.enters_gpu || shared.path.size() == 2 ? shared.path.size() - 1 : 1;
   shared.ways = std::min(ways_of(pool), kMaxWays);
@@ -108,18 +110,19 @@ std::int64_t LinkShares::ways_of(std::uint32_t pool) const {
 }
 
 /// Returns the first transfer of the connection of an operation that has most hops on the network.
-const TransportEfficiency::Shared& LinkShares::transfer_of(CollectiveOpId id) {
-  std::unique_ptr<TransportEfficiency::Shared>& slot = transfers_[id];
+const SharedHop& LinkShares::transfer_of(CollectiveOpId id) {
+  std::shared_ptr<const SharedHop>& slot = transfers_[id];
   if (slot) return *slot;
-  slot = std::make_unique<TransportEfficiency::Shared>();
+  SharedHop longest;
   const CollectiveOp& op = compiled_.collective_ops()[id];
   const CriticalPaths::Paths paths = paths_of(op.connections->routes, compiled_.layout().graph());
   for (const collective::Transfer& transfer : op.dag->transfers) {
     const std::vector<network::LinkSpec>& path = paths[transfer.pair];
-    if (path.empty() || path.front().scale_up || path.size() <= slot->path.size()) continue;
-    slot->path = path;
-    slot->bytes = transfer.bytes;
+    if (path.empty() || path.front().scale_up || path.size() <= longest.path.size()) continue;
+    longest.path = path;
+    longest.bytes = transfer.bytes;
   }
+  slot = std::make_shared<SharedHop>(std::move(longest));
   return *slot;
 }
 

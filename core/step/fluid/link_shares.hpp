@@ -14,12 +14,15 @@ namespace manyworlds::core::step {
 
 class LinkShares {
  public:
-  /// `packets` is a cache of the step's transport at packet fidelity, with which its efficiency is measured. Both must
-  /// outlive this.
-  LinkShares(const CompiledStep& compiled, network::ComponentCache& packets);
+  /// `efficiency` is that of the step's transport. Both must outlive this, and what is copied from it.
+  LinkShares(const CompiledStep& compiled, TransportEfficiency& efficiency);
+
+  /// See AskedEfficiencies.
+  const std::vector<AskedEfficiencies::Answer>& answers() const { return efficiency_.answers(); }
+  void go_on_with(TransportEfficiency& efficiency, std::size_t answers) { efficiency_.go_on_with(efficiency, answers); }
 
   /// Returns what an operation, with all that it stands for, takes of each link, as shares of its uncontended duration.
-  /// References stay valid.
+  /// References stay valid as long as this or a copy of it is there.
   const MaxMinSpeeds::Loads& of(CollectiveOpId id);
   /// Returns what `dag`, the whole DAG of an operation, takes of the links of one of its groups.
   MaxMinSpeeds::Loads on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections);
@@ -37,15 +40,15 @@ class LinkShares {
  private:
   std::int64_t used_ppm(CollectiveOpId id, std::uint32_t pool, std::int64_t sharing);
   std::int64_t ways_of(std::uint32_t pool) const;
-  const TransportEfficiency::Shared& transfer_of(CollectiveOpId id);
+  const SharedHop& transfer_of(CollectiveOpId id);
   MaxMinSpeeds::Loads on_pools(CollectiveOpId id, const std::vector<PairLoad>& pairs, const Connections& connections,
                                Time duration);
   MaxMinSpeeds::Load load_of(std::uint32_t link, std::int64_t bytes, Time duration, std::uint32_t count) const;
 
   const CompiledStep& compiled_;
-  TransportEfficiency efficiency_;
-  IdVector<CollectiveOpId, std::unique_ptr<MaxMinSpeeds::Loads>> loads_;
-  IdVector<CollectiveOpId, std::unique_ptr<TransportEfficiency::Shared>> transfers_;
+  AskedEfficiencies efficiency_;
+  IdVector<CollectiveOpId, std::shared_ptr<const MaxMinSpeeds::Loads>> loads_;
+  IdVector<CollectiveOpId, std::shared_ptr<const SharedHop>> transfers_;
 };
 
 /// A clock that runs at most as fast as the step's.

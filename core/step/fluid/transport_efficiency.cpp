@@ -6,15 +6,13 @@
 
 namespace manyworlds::core::step {
 
-std::int64_t TransportEfficiency::ppm(const Shared& shared, std::int64_t transfers) {
-  auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& one) { return one.shared == shared; });
-  if (known == known_.end()) known = known_.insert(known_.end(), {shared, {}});
-  const auto [result, is_new] = known->by_transfers.try_emplace(transfers, 0);
-  if (is_new) result->second = measure(shared, transfers);
-  return result->second;
+std::int64_t TransportEfficiency::ppm(const SharedHop& shared, std::int64_t transfers) {
+  const auto [ppm, is_new] = known_.of(shared, transfers);
+  if (is_new) ppm = measure(shared, transfers);
+  return ppm;
 }
 
-std::int64_t TransportEfficiency::measure(const Shared& shared, std::int64_t transfers) {
+std::int64_t TransportEfficiency::measure(const SharedHop& shared, std::int64_t transfers) {
   const Int128 sum = packets_.fabric() ? packet_by_packet(shared, transfers) : on_components(shared, transfers);
   const Time alone = network::uncontended_ps(packets_.transport(), shared.path, shared.bytes);
   // All of them, each as long as its share would take.
@@ -35,7 +33,7 @@ Int128 TransportEfficiency::sum_of_ends(network::Flows& flows, std::int64_t tran
 }
 
 /// Every transfer has links of its own but for the shared one.
-Int128 TransportEfficiency::on_components(const Shared& shared, std::int64_t transfers) {
+Int128 TransportEfficiency::on_components(const SharedHop& shared, std::int64_t transfers) {
   const std::unique_ptr<network::Flows> flows = network::make_flows(packets_);
   const std::uint32_t common = flows->add_link(shared.path[shared.hop]);
   flows->set_tie_order({0});
@@ -49,7 +47,7 @@ Int128 TransportEfficiency::on_components(const Shared& shared, std::int64_t tra
 }
 
 /// The same on a fabric made for it, on which packets choose among the shared links.
-Int128 TransportEfficiency::packet_by_packet(const Shared& shared, std::int64_t transfers) {
+Int128 TransportEfficiency::packet_by_packet(const SharedHop& shared, std::int64_t transfers) {
   using network::VertexKind;
   const std::size_t hops = shared.path.size();
   const bool one_source = shared.hop == 0, one_destination = shared.hop + 1 == hops;

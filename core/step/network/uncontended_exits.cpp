@@ -66,7 +66,7 @@ void UncontendedExits::enter_member(Time at, const Member& member) {
   if (!known_.empty()) scheduled_.push_back(member.instance);
   if (!state.critical_paths->is_over()) return;
   counters_.link_hops += state.critical_paths->link_hops() * collective_op.groups * collective_op.ranks_per_member();
-  state.critical_paths = nullptr;
+  state.critical_paths.reset();
   state.closed = true;
   --open_;
 }

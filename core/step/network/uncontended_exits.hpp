@@ -64,14 +64,22 @@ class UncontendedExits {
   const std::shared_ptr<const CriticalPaths::Paths>& paths_of(CollectiveOpId collective_op);
 
  private:
+  /// Critical paths, which are copied with what owns them.
+  struct OwnedPaths : std::unique_ptr<CriticalPaths> {
+    OwnedPaths(std::unique_ptr<CriticalPaths> paths = nullptr) : unique_ptr(std::move(paths)) {}
+    OwnedPaths(OwnedPaths&&) = default;
+    OwnedPaths(const OwnedPaths& other) : unique_ptr(other ? std::make_unique<CriticalPaths>(*other) : nullptr) {}
+    OwnedPaths& operator=(OwnedPaths&&) = default;
+    ~OwnedPaths() = default;
+  };
   struct State {
-    bool has_lone_member = false;                   // exactly one member has entered, which cannot send anything yet
-    bool isolated = false;                          // all members have entered at once
-    bool closed = false;                            // all exits are known
-    std::uint32_t lone_member = 0;                  // the member that has entered
-    std::uint32_t exits_taken = 0;                  // exits taken from an isolated instance
-    Time origin = 0;                                // entry time of an isolated instance
-    std::unique_ptr<CriticalPaths> critical_paths;  // null unless some exits are still unknown
+    bool has_lone_member = false;   // exactly one member has entered, which cannot send anything yet
+    bool isolated = false;          // all members have entered at once
+    bool closed = false;            // all exits are known
+    std::uint32_t lone_member = 0;  // the member that has entered
+    std::uint32_t exits_taken = 0;  // exits taken from an isolated instance
+    Time origin = 0;                // entry time of an isolated instance
+    OwnedPaths critical_paths;      // null unless some exits are still unknown
     std::vector<std::pair<Time, std::uint32_t>> exits;  // known exits of any other: a heap, earliest first
   };
   State& state_of(InstanceId instance);

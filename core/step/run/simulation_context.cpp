@@ -14,7 +14,54 @@ namespace {
 // Each layout holds the routes of its communicators, about a megabyte at 1,024 GPUs.
 constexpr std::size_t kMaxLayouts = 8;
 
+// Of states of one step of fluids; and of all such steps with what is kept of their runs.
+constexpr std::int64_t kMaxStateBytes = std::int64_t{64} << 20, kMaxFluidBytes = std::int64_t{256} << 20;
+constexpr std::size_t kMaxFluidSteps = 16;
+
+/// Returns the key of a step of fluids but for its routes, the kind of its transport and the options of that.
+sharing::Key fluid_key(const Configuration& configuration, Ranks ranks) {
+  sharing::KeyWriter writer("fluids");
+  writer.key(operations_key(configuration));
+  write_options(writer, collective::library_options().read(configuration.collectives));
+  writer.integer(static_cast<std::int64_t>(configuration.composition)).integer(static_cast<std::int64_t>(ranks));
+  writer.integer(configuration.limit.link_hops).integer(configuration.limit.events).integer(configuration.tick_ns);
+  write_transport(writer, configuration.transport);
+  writer.integer(configuration.fluid.samples).integer(configuration.fluid.link_hops);
+  return writer.finish();
+}
+
+/// Returns the transport with which a step is simulated or, if it is of fluids, with which these are measured.
+network::Transport measured(network::Transport transport) {
+  if (transport.fidelity == network::Fidelity::fluid) transport.fidelity = network::Fidelity::packet;
+  return transport;
+}
+
 }  // namespace
+
+SimulationContext::FluidStep::FluidStep(sharing::Key step_key, CompiledStep step, const IsolatedResults& results)
+    : key(std::move(step_key)), compiled(std::move(step)), runs(compiled, results, kMaxStateBytes) {}
+
+/// All steps with one key and one layout have the same programs, groups, shapes and routes.
+SimulationContext::FluidStep& SimulationContext::fluid_step(const Configuration& configuration, Ranks ranks) {
+  const sharing::Key key = fluid_key(configuration, ranks);
+  const std::shared_ptr<RankLayout> current = layout(configuration);
+  auto known = std::find_if(fluid_steps_.begin(), fluid_steps_.end(), [&](const auto& one) {
+    return one->key == key && &one->compiled.layout() == current.get() &&
+           one->compiled.configuration().collectives == configuration.collectives;
+  });
+  if (known == fluid_steps_.end()) {
+    std::int64_t bytes = 0;
+    for (const auto& one : fluid_steps_) bytes += one->runs.bytes();
+    while (!fluid_steps_.empty() && (bytes > kMaxFluidBytes || fluid_steps_.size() == kMaxFluidSteps)) {
+      bytes -= fluid_steps_.front()->runs.bytes();
+      fluid_steps_.erase(fluid_steps_.begin());
+    }
+    known = fluid_steps_.insert(fluid_steps_.end(),
+                                std::make_unique<FluidStep>(key, compile(configuration, ranks), fluid_results_));
+  }
+  std::rotate(known, known + 1, fluid_steps_.end());
+  return *fluid_steps_.back();
+}
 
 const SimulationContext::RouterEntry& SimulationContext::router(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
@@ -120,7 +167,7 @@ void SimulationContext::add_isolated(const CompiledStep& compiled, const Missing
 /// Returns how long the step takes as fluids if every contended collective takes longer by a share.
 Time SimulationContext::slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches,
                                        IsolatedResults& results, std::atomic<Time>* reached) {
-  Step step(compiled, caches.episodes, results, nullptr, reached);
+  Step step(compiled, caches.episodes, caches.efficiency, results, nullptr, reached);
   step.slow_contended(std::llround(share * 1e6));
   while (true) {
     auto outcome = step.advance();
@@ -129,22 +176,50 @@ Time SimulationContext::slowed_step_ps(const CompiledStep& compiled, double shar
   }
 }
 
+StepResult SimulationContext::run_fluids(const Configuration& configuration, Ranks ranks, std::atomic<Time>* reached) {
+  if (!share_) return run(compile(configuration, ranks), fluid_results_, nullptr, reached);
+  FluidStep& step = fluid_step(configuration, ranks);
+  return run_fluids(step.compiled, step.runs, configuration.transport, fluid_results_, reached);
+}
+
+StepResult SimulationContext::run_fluids(const CompiledStep& compiled, FluidRuns& runs,
+                                         const network::Transport& transport, IsolatedResults& results,
+                                         std::atomic<Time>* reached) {
+  TransportCache& caches = transport_cache(measured(transport), compiled.configuration().graph);
+  const network::LinkHops before = caches.cache.link_hops();
+  const FluidRuns::Needs needs{caches.episodes, caches.efficiency,
+                               [&](const MissingResults& missing) { add_isolated(compiled, missing, results); },
+                               reached};
+  const FluidRuns::Run& run = runs.run(0, needs);
+  StepResult result = run.result;
+  result.fluid = measure_fluid_error(compiled, run.contended, dags_, caches.cache, caches.efficiency);
+  if (result.fluid.mean > 0) {
+    const Time slowed = runs.run(std::llround(result.fluid.mean * 1e6), needs).result.step_ps;
+    result.fluid.step = std::max(0.0, static_cast<double>(slowed) / static_cast<double>(result.step_ps) - 1);
+  }
+  result.computed = caches.cache.link_hops() - before;
+  link_hops_ += result.computed;
+  return result;
+}
+
 StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording,
                                   std::atomic<Time>* reached) {
   if (!share_) transport_caches_.clear();
-  network::Transport transport = compiled.transport();
-  if (transport.fidelity == network::Fidelity::fluid)
-    transport.fidelity = network::Fidelity::packet;  // for its measurements
-  TransportCache& caches = transport_cache(transport, compiled.configuration().graph);
+  if (share_ && recording == nullptr && compiled.transport().fidelity == network::Fidelity::fluid &&
+      compiled.configuration().composition == Composition::composed) {
+    FluidRuns runs(compiled, results, kMaxStateBytes);
+    return run_fluids(compiled, runs, compiled.transport(), results, reached);
+  }
+  TransportCache& caches = transport_cache(measured(compiled.transport()), compiled.configuration().graph);
   const network::LinkHops before = link_hops_;
   network::LinkHops hops_counted = caches.cache.link_hops();
-  Step step(compiled, caches.episodes, results, recording, reached);
+  Step step(compiled, caches.episodes, caches.efficiency, results, recording, reached);
   while (true) {
     auto outcome = step.advance();
     auto* const done = std::get_if<StepResult>(&outcome);
     const Configuration& configuration = compiled.configuration();
     if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid) {
-      done->fluid = measure_fluid_error(compiled, step.contended(), dags_, caches.cache);
+      done->fluid = measure_fluid_error(compiled, step.contended(), dags_, caches.cache, caches.efficiency);
       if (done->fluid.mean > 0) {
         const auto slowed = static_cast<double>(slowed_step_ps(compiled, done->fluid.mean, caches, results, reached));
         done->fluid.step = std::max(0.0, slowed / static_cast<double>(done->step_ps) - 1);

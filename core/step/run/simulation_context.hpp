@@ -11,6 +11,7 @@
 
 #include "core/step/compile/step_summary.hpp"
 #include "core/step/network/isolated.hpp"
+#include "core/step/run/fluid_runs.hpp"
 #include "core/step/run/result.hpp"
 #include "core/step/run/step.hpp"
 
@@ -35,19 +36,33 @@ class SimulationContext {
   /// `reached` see Step.
   StepResult run(const CompiledStep& compiled, IsolatedResults& results, Recording* recording = nullptr,
                  std::atomic<Time>* reached = nullptr);
+  /// Compiles a step of fluids and runs it to its end. Steps that differ in nothing but the kind of their transport and
+  /// its options are compiled once, and run once as far as they are the same (fluid_runs.hpp).
+  StepResult run_fluids(const Configuration& configuration, Ranks ranks, std::atomic<Time>* reached = nullptr);
   /// Returns the link-hops computed by this context so far, without those taken from caches.
   const network::LinkHops& link_hops() const { return link_hops_; }
 
  private:
   struct TransportCache {
     TransportCache(const network::Transport& transport, std::shared_ptr<const network::Graph> fabric, bool share)
-        : cache(transport, std::move(fabric)), episodes(cache, share) {}
+        : cache(transport, std::move(fabric)), episodes(cache, share), efficiency(cache) {}
     network::ComponentCache cache;
     EpisodeCache episodes;
+    TransportEfficiency efficiency;
   };
   void add_isolated(const CompiledStep& compiled, const MissingResults& missing, IsolatedResults& results);
   Time slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches, IsolatedResults& results,
                       std::atomic<Time>* reached);
+  /// A step of fluids, for all transports.
+  struct FluidStep {
+    FluidStep(sharing::Key step_key, CompiledStep step, const IsolatedResults& results);
+    sharing::Key key;
+    CompiledStep compiled;
+    FluidRuns runs;
+  };
+  FluidStep& fluid_step(const Configuration& configuration, Ranks ranks);
+  StepResult run_fluids(const CompiledStep& compiled, FluidRuns& runs, const network::Transport& transport,
+                        IsolatedResults& results, std::atomic<Time>* reached);
   TransportCache& transport_cache(const network::Transport& transport,
                                   const std::shared_ptr<const network::Graph>& fabric);
   IsolatedResult simulate(const collective::Shape& shape, const collective::Dag& dag, const Connections& connections,
@@ -74,6 +89,8 @@ class SimulationContext {
   std::vector<LayoutEntry> layouts_;  // a few, in order of last use
   std::map<sharing::Key, StepOperations> operations_;
   std::vector<std::unique_ptr<TransportCache>> transport_caches_;  // one per transport
+  IsolatedResults fluid_results_;                                  // of steps in fluid_steps_
+  std::vector<std::unique_ptr<FluidStep>> fluid_steps_;            // a few, in order of last use
   network::LinkHops link_hops_;
 };
 

@@ -57,12 +57,12 @@ Breakdown mean_of(const Accounts& accounts) {
 }
 
 std::unique_ptr<KeyedNetwork> make_keyed(const CompiledStep& compiled, EpisodeCache& episodes,
-                                         const IsolatedResults& results) {
+                                         TransportEfficiency& efficiency, const IsolatedResults& results) {
   switch (compiled.transport().fidelity) {
     case network::Fidelity::analytic:
       return make_analytic(compiled, results);
     case network::Fidelity::fluid:
-      return make_fluid(compiled, results, episodes.components());
+      return make_fluid(compiled, results, efficiency);
     case network::Fidelity::packet:
       break;
   }
@@ -71,8 +71,8 @@ std::unique_ptr<KeyedNetwork> make_keyed(const CompiledStep& compiled, EpisodeCa
 
 }  // namespace
 
-Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedResults& results, Recording* recording,
-           std::atomic<Time>* reached)
+Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, TransportEfficiency& efficiency,
+           const IsolatedResults& results, Recording* recording, std::atomic<Time>* reached)
     : compiled_(compiled),
       timeline_(compiled.programs(), classes(compiled), interferences(compiled), compiled.configuration().tick_ps()),
       completions_(stream::Clock(compiled.configuration().tick_ps())),
@@ -94,10 +94,43 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedR
   if (compiled.configuration().composition == Composition::coupled) {
     network_ = make_coupled(compiled);
   } else {
-    auto composed = make_keyed(compiled, episodes, results);
+    auto composed = make_keyed(compiled, episodes, efficiency, results);
     keyed_network_ = composed.get();
     network_ = std::move(composed);
   }
+}
+
+Step::Step(const Step& other, Copy)
+    : compiled_(other.compiled_),
+      timeline_(other.timeline_),
+      completions_(other.completions_),
+      members_entered_(other.members_entered_),
+      last_entry_(other.last_entry_),
+      link_busy_(other.link_busy_),
+      link_hops_(other.link_hops_),
+      entries_so_far_(other.entries_so_far_),
+      recording_(nullptr),
+      reached_(nullptr),
+      started_(other.started_) {
+  MANYWORLDS_CHECK(other.entries_.empty(), "a step is cloned with {} entries under way", other.entries_.size());
+  auto network = other.fluid().clone();
+  keyed_network_ = network.get();
+  network_ = std::move(network);
+}
+
+Step::Step(const Step& other, const FluidNetwork::Fork& fork, TransportEfficiency& efficiency,
+           std::atomic<Time>* reached)
+    : Step(other, Copy()) {
+  reached_ = reached;
+  fluid().go_on_with(efficiency, fork);
+}
+
+std::unique_ptr<Step> Step::clone() const {
+  return std::unique_ptr<Step>(new Step(*this, Copy()));
+}
+
+void Step::watch(std::function<void(const FluidNetwork::Fork&)> at_fork) {
+  fluid().watch(std::move(at_fork));
 }
 
 void Step::explain_deadlock() const {
@@ -135,7 +168,11 @@ std::variant<StepResult, MissingResults> Step::advance() {
 }
 
 void Step::slow_contended(std::int64_t ppm) {
-  dynamic_cast<FluidNetwork&>(*network_).slow_contended(ppm);
+  fluid().slow_contended(ppm);
+}
+
+const std::vector<AskedEfficiencies::Answer>& Step::answers() const {
+  return fluid().answers();
 }
 
 std::vector<ContendedCollective> Step::contended() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <variant>
@@ -33,11 +34,21 @@ struct StepStopped : std::runtime_error {
 
 class Step : private stream::WholeCollectives {
  public:
-  /// `compiled`, `episodes` and `results` must outlive the step; `results` may grow between calls of advance(). Under
-  /// Composition::coupled neither `episodes` nor `results` is used. If `recording` is given, it is filled for the ranks
-  /// that it lists; if `reached` is given, the simulated time reached so far is stored in it.
-  Step(const CompiledStep& compiled, EpisodeCache& episodes, const IsolatedResults& results,
-       Recording* recording = nullptr, std::atomic<Time>* reached = nullptr);
+  /// All arguments must outlive the step; `results` may grow between calls of advance(). Under Composition::coupled
+  /// neither `episodes` nor `results` is used, `efficiency` only under fluid fidelity. If `recording` is given, it is
+  /// filled for the ranks that it lists; if `reached` is given, the simulated time reached so far is stored in it.
+  Step(const CompiledStep& compiled, EpisodeCache& episodes, TransportEfficiency& efficiency,
+       const IsolatedResults& results, Recording* recording = nullptr, std::atomic<Time>* reached = nullptr);
+  /// Goes on from a fork at which `other` was cloned, with another transport (FluidNetwork::go_on_with()).
+  Step(const Step& other, const FluidNetwork::Fork& fork, TransportEfficiency& efficiency, std::atomic<Time>* reached);
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  ~Step() override = default;
+
+  /// Under fluid fidelity: advance() calls `at_fork` where a clone() can go on differently.
+  void watch(std::function<void(const FluidNetwork::Fork&)> at_fork);
+  /// Returns a copy in the same state, which nobody watches and which records and reports nothing.
+  std::unique_ptr<Step> clone() const;
 
   /// Throws core::InputError on a PFC deadlock, naming its ports, and core::InternalError on a deadlock of operations,
   /// naming two of them.
@@ -45,10 +56,17 @@ class Step : private stream::WholeCollectives {
 
   /// Returns the collectives that shared links so far, under fluid fidelity; none under others.
   std::vector<ContendedCollective> contended() const;
+  /// Under fluid fidelity, returns all that the step has read of its transport.
+  const std::vector<AskedEfficiencies::Answer>& answers() const;
+  /// Returns how often representatives have entered a collective so far.
+  std::int64_t entries() const { return entries_so_far_; }
   /// Under fluid fidelity, before advance(): lets every contended collective take longer by a share, in millionths.
   void slow_contended(std::int64_t ppm);
 
  private:
+  struct Copy {};
+  Step(const Step& other, Copy);
+  FluidNetwork& fluid() const { return dynamic_cast<FluidNetwork&>(*network_); }
   std::vector<stream::RepresentativeId> leaders(const std::vector<stream::RepresentativeId>& ranks,
                                                 std::uint32_t op) const override;
   Time enter_whole(const std::vector<stream::RepresentativeId>& leaders, std::uint32_t op) override;

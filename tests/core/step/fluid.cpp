@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <set>
 
 #include "tests/core/step/step_configurations.hpp"
 
@@ -94,4 +95,36 @@ TEST_CASE("a step of fluids has one answer, with and without sharing, of all ran
   }
   CHECK(merged > 60);
   CHECK(contended > 40);
+}
+
+TEST_CASE(
+    "steps of fluids that differ in their transport alone share what is the same, and answer as each does alone") {
+  std::size_t equal = 0, different = 0, contended = 0, told = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    step::Configuration drawn = draw_configuration(seed);
+    drawn.model.sequence = 4096;  // sends of several megabytes, of which some transports make less than others
+    if (seed % 3 == 0) drawn.transport.routing = seed % 2 == 0 ? network::Routing::spray : network::Routing::adaptive;
+    step::SimulationContext shared;
+    std::set<Time> times;
+    for (const char* kind : {"dcqcn", "swift", "timely", "static_window", "dctcp", "swift", "dcqcn"}) {
+      INFO("seed " << seed << ", " << kind);
+      step::Configuration configuration = fluid_of(drawn);
+      configuration.transport.kind = kind;
+      configuration.transport.kind_options.clear();
+      const step::Ranks ranks =
+          step::can_deduplicate_ranks(configuration) ? step::Ranks::representatives : step::Ranks::all;
+      // Alone, nothing is taken up from another run, not even the step that is slowed from the one that is not.
+      const step::StepResult alone = run_at(configuration, network::Fidelity::fluid, ranks, false);
+      const step::StepResult together = shared.run_fluids(configuration, ranks);
+      REQUIRE(answer_of(together) == answer_of(alone));
+      times.insert(alone.step_ps);
+      contended += alone.fluid.contended > 0;
+      told += alone.fluid.step > 0;
+    }
+    ++(times.size() == 1 ? equal : different);
+  }
+  CHECK(equal > 10);
+  CHECK(different > 10);
+  CHECK(contended > 100);
+  CHECK(told > 20);
 }
