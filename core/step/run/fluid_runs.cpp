@@ -13,12 +13,23 @@ bool are_those_of(TransportEfficiency& efficiency, const std::vector<AskedEffici
                      [&](const AskedEfficiencies::Answer& answer) { return answer.is_that_of(efficiency); });
 }
 
-/// Returns about how much memory the state of a step takes.
-std::int64_t state_bytes(const CompiledStep& compiled) {
-  constexpr std::int64_t kPerInstance = 20, kPerOp = 8, kPerRank = 1'000, kPerLink = 100;
+std::int64_t ops_of(const CompiledStep& compiled) {
   std::int64_t ops = 0;
   for (const workload::Program& program : compiled.programs()) ops += std::ssize(program.ops);
-  return kPerInstance * static_cast<std::int64_t>(compiled.instances()) + kPerOp * ops +
+  return ops;
+}
+
+/// Returns about how much memory a compiled step takes: its programs with what waits for what and the sequences of
+/// their collectives, and the numbers of its instances.
+std::int64_t compiled_bytes(const CompiledStep& compiled) {
+  constexpr std::int64_t kPerOp = std::int64_t{sizeof(workload::Op)} + 32, kPerInstance = 8;
+  return kPerOp * ops_of(compiled) + kPerInstance * static_cast<std::int64_t>(compiled.instances());
+}
+
+/// Returns about how much memory the state of a step takes.
+std::int64_t state_bytes(const CompiledStep& compiled) {
+  constexpr std::int64_t kPerInstance = 20, kPerOp = 8, kPerRank = 2'000, kPerLink = 100;
+  return kPerInstance * static_cast<std::int64_t>(compiled.instances()) + kPerOp * ops_of(compiled) +
          kPerRank * std::ssize(compiled.symmetry().representative_rank) +
          kPerLink * static_cast<std::int64_t>(compiled.link_numbers());
 }
@@ -51,7 +62,7 @@ void FluidRuns::keep_branch(const Step& step, const FluidNetwork::Fork& fork, st
 }
 
 std::int64_t FluidRuns::bytes() const {
-  std::int64_t total = (std::ssize(branches_) + 1) * state_bytes(compiled_);
+  std::int64_t total = compiled_bytes(compiled_) + std::ssize(branches_) * state_bytes(compiled_);
   for (const Run& run : runs_) total += std::ssize(run.contended) * std::int64_t{sizeof(ContendedCollective)};
   return total;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxLayouts = 8;
 
 // Of states of one step of fluids; and of all such steps with what is kept of their runs.
-constexpr std::int64_t kMaxStateBytes = std::int64_t{64} << 20, kMaxFluidBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMaxStateBytes = std::int64_t{64} << 20, kMaxFluidBytes = std::int64_t{128} << 20;
 constexpr std::size_t kMaxFluidSteps = 16;
 
 /// Returns the key of a step of fluids but for its routes, the kind of its transport and the options of that.
