@@ -2,6 +2,7 @@
 // results.
 #include <cstdlib>
 #include <ctime>
+#include <map>
 
 #include "core/step/run/result.hpp"
 #include "farm/plan/collective_result.hpp"
@@ -16,7 +17,19 @@ namespace {
 struct Totals {
   Effort now, earlier;  // computed by this incarnation; loaded from the journal or the store
   std::int64_t transferred = 0, kernel_uses = 0, collective_uses = 0, episode_uses = 0;
+  // Of the link-hops transferred: those of experiments whose step another one has; and of collectives that ran alone on
+  // their links in the steps, but for one of each.
+  std::int64_t of_same_steps = 0, of_same_collectives = 0;
 };
+
+/// Returns the link-hops of each collective that was a task of its own.
+std::map<core::sharing::Key, std::int64_t> hops_of_collectives(const Plan& plan, const OutcomeOf& outcome) {
+  std::map<core::sharing::Key, std::int64_t> hops;
+  for (std::uint32_t task = 0; task < plan.collectives.size(); ++task)
+    if (outcome(task).ok())
+      hops[plan.collectives[task].key] = decode_collective(outcome(task).bytes).result.counters.link_hops;
+  return hops;
+}
 
 std::int64_t total_uses(const std::vector<core::step::SubsimulationUse>& all) {
   std::int64_t times = 0;
@@ -26,6 +39,8 @@ std::int64_t total_uses(const std::vector<core::step::SubsimulationUse>& all) {
 
 Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
   Totals totals;
+  const std::map<core::sharing::Key, std::int64_t> hops = hops_of_collectives(plan, outcome);
+  for (const auto& [key, of_one] : hops) totals.of_same_collectives -= of_one;
   const auto tasks = plan.task_of_step(static_cast<std::uint32_t>(plan.steps.size()));
   for (std::uint32_t task = 0; task < tasks; ++task) {
     const Outcome& task_outcome = outcome(task);
@@ -36,6 +51,10 @@ Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
       const std::int64_t experiments = plan.steps[task - plan.task_of_step(0)].experiments;
       effort = {step.computed, step.cpu_s};
       totals.transferred += step.link_hops * experiments;
+      totals.of_same_steps += step.link_hops * (experiments - 1);
+      for (const auto& used : step.collectives)
+        if (const auto of_one = hops.find(used.key); of_one != hops.end())
+          totals.of_same_collectives += of_one->second * used.times;
       totals.kernel_uses += total_uses(step.kernels) * experiments;
       totals.collective_uses += total_uses(step.collectives) * experiments;
       totals.episode_uses += total_uses(step.episodes) * experiments;
@@ -61,7 +80,7 @@ std::string utc_now() {
 }  // namespace
 
 void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& outcome, const RunStatistics& statistics,
-                    bool share) {
+                    bool share, const std::optional<OneByOne>& one_by_one) {
   const Totals totals = totals_of(plan, outcome);
   const auto add = [&](const char* name, auto value) { results.provenance.push_back({name, value}); };
   const auto count = [&](const char* name, std::uint64_t value) { add(name, static_cast<std::int64_t>(value)); };
@@ -73,6 +92,13 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   add("elapsed_s", statistics.elapsed_s);
   add("cpu_s", totals.now.cpu_s);
   add("cpu_earlier_s", totals.earlier.cpu_s);
+  const double cpu_s = totals.now.cpu_s + totals.earlier.cpu_s;
+  if (const auto alone = share ? one_by_one : OneByOne{cpu_s, 0, 0}) {
+    add("one_by_one_cpu_s", alone->cpu_s);
+    add("one_by_one_error_s", alone->error_s);
+    add("one_by_one_samples", alone->samples);
+    if (cpu_s > 0) add("one_by_one_over_sweep", alone->cpu_s / cpu_s);
+  }
   count("tasks_collectives", plan.collectives.size());
   count("tasks_steps", plan.steps.size());
   count("tasks_computed", statistics.computed);
@@ -84,6 +110,8 @@ void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& out
   add("link_hops_simulated_earlier", totals.earlier.link_hops.simulated);
   add("link_hops_skipped", totals.transferred - now.simulated);
   add("link_hops_skipped_cached", totals.transferred - now.all());
+  add("link_hops_skipped_steps", totals.of_same_steps);
+  add("link_hops_skipped_collectives", totals.of_same_collectives);
   add("link_hops_skipped_periods", now.periods);
   add("link_hops_skipped_rate", now.rate);
   add("kernel_uses", totals.kernel_uses);

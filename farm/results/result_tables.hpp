@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,15 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
 io::Results make_rows(const experiments::Sweep& sweep, const Plan& plan, const OutcomeOf& outcome,
                       const experiments::Uncertainty& uncertainty, const std::vector<std::uint32_t>& experiments);
 
-/// Appends how the results were computed.
+/// The CPU time that all experiments would take one by one, estimated from some that were run alone.
+struct OneByOne {
+  double cpu_s = 0;
+  double error_s = 0;  // standard error
+  std::int64_t samples = 0;
+};
+
+/// Appends how the results were computed. Without `share` they were computed one by one.
 void add_provenance(io::Results& results, const Plan& plan, const OutcomeOf& outcome, const RunStatistics& statistics,
-                    bool share);
+                    bool share, const std::optional<OneByOne>& one_by_one);
 
 }  // namespace manyworlds::farm

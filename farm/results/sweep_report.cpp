@@ -79,8 +79,12 @@ std::string summary_text(const io::Results& results) {
   if (transferred < simulated)
     text += fmt::format("link-hops: {} simulated, including experiments beyond their limit\n", group_digits(simulated));
   else
-    text += fmt::format("link-hops: {} of {} simulated; the rest reused\n", group_digits(simulated),
-                        group_digits(transferred));
+    text += fmt::format(
+        "link-hops: {} of {} simulated; {} are of equal steps, {} of equal collectives, {} of whole periods, the rest "
+        "of equal episodes, clusters and ranks, mostly of one experiment\n",
+        group_digits(simulated), group_digits(transferred), group_digits(number("link_hops_skipped_steps")),
+        group_digits(number("link_hops_skipped_collectives")), group_digits(number("link_hops_skipped_periods")));
+  if (const std::string alone = io::one_by_one_text(results); !alone.empty()) text += alone + "\n";
   return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
                             group_digits(number("tasks_computed")), group_digits(number("tasks_from_journal")),
                             group_digits(number("tasks_from_store")), duration_text(number("elapsed_s")),

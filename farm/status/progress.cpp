@@ -144,9 +144,6 @@ std::string progress_line(const nlohmann::json& status) {
   line += fmt::format("{:.1f}/s", status.at("rate_per_s").get<double>());
   if (const auto& left = status.at("time_left_s"); left.is_number())
     line += fmt::format(", {} left", duration_text(left.get<double>()));
-  if (const auto& sharing = status.at("sharing"); sharing.is_number())
-    line +=
-        fmt::format(", 1 of {:.{}f} link-hops simulated", sharing.get<double>(), sharing.get<double>() < 10 ? 1 : 0);
   if (const auto failed = status.at("failed").get<std::uint64_t>(); failed > 0)
     line += fmt::format(", {} failed", failed);
   if (const auto lost = status.at("ranks_lost").get<std::uint64_t>(); lost > 0)

@@ -8,7 +8,6 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/step/run/result.hpp"
-#include "farm/plan/collective_result.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 
 namespace manyworlds::farm {
@@ -64,11 +63,7 @@ void LiveSummary::settled(std::uint32_t task, const Outcome& outcome) {
     failures_.push_back({task, outcome.status, shortened(outcome.bytes, kMaxReasonBytes)});
     if (failures_.size() > kMaxFailures) failures_.pop_front();
   }
-  if (!plan.is_step(task)) {
-    if (outcome.ok() && outcome.elapsed_us > 0)
-      simulated_ += static_cast<double>(decode_collective(outcome.bytes).effort.link_hops.simulated);
-    return;
-  }
+  if (!plan.is_step(task)) return;
   const std::uint32_t step = task - plan.task_of_step(0);
   const std::size_t experiments = experiments_of_[step].size();
   if (!outcome.ok()) {
@@ -76,8 +71,6 @@ void LiveSummary::settled(std::uint32_t task, const Outcome& outcome) {
     return;
   }
   const auto result = core::step::decode_step(outcome.bytes);
-  transferred_ += static_cast<double>(result.link_hops) * static_cast<double>(experiments);
-  if (outcome.elapsed_us > 0) simulated_ += static_cast<double>(result.computed.simulated);
   (result.too_large ? too_large_ : ran_) += experiments;
   if (!result.too_large) pending_.insert(pending_.end(), experiments_of_[step].begin(), experiments_of_[step].end());
 }

@@ -36,9 +36,6 @@ class LiveSummary {
 
   /// Returns the members of status.json that docs/formats.md calls `experiments`, `ranking`, `pareto` and `failures`.
   nlohmann::json to_json() const;
-  /// Returns the saving by sharing so far: transferred link-hops over link-hops simulated in this incarnation; 0 if
-  /// unknown.
-  double sharing() const { return simulated_ > 0 ? transferred_ / simulated_ : 0; }
 
  private:
   struct Point {
@@ -63,7 +60,6 @@ class LiveSummary {
   experiments::Uncertainty uncertainty_;
   std::vector<std::vector<std::uint32_t>> experiments_of_;  // by step
   std::uint64_t total_ = 0, out_of_memory_ = 0, ran_ = 0, too_large_ = 0, failed_ = 0;
-  double transferred_ = 0, simulated_ = 0;
   std::deque<std::uint32_t> pending_;  // experiments that ran and are in no row yet
   std::vector<bool> is_added_;         // by experiment
   std::uint64_t ranked_ = 0;

@@ -17,6 +17,7 @@
 #include "farm/run/supervisor.hpp"
 #include "farm/status/run_status.hpp"
 #include "farm/sweep/live_summary.hpp"
+#include "farm/sweep/one_by_one.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
@@ -44,14 +45,15 @@ class StatusReporter {
  public:
   void begin(const SweepJob& job) { summary_.emplace(job); }
   LiveSummary& summary() { return summary_.value(); }
+  /// Reports the CPU time of the experiments one by one over that of the run; 0: it is not known.
+  void told(double sharing) { sharing_ = sharing; }
   nlohmann::json status(const TaskQueue& schedule) {
     const auto now = steady_clock::now();
     const Outcome pending{Status::pending, "", 0};
     summary().catch_up(outcomes_in(schedule, pending), (now - last_) / 100);
     last_ = now;
     nlohmann::json members = summary().to_json();
-    const double sharing = summary().sharing();
-    members["sharing"] = sharing > 0 ? nlohmann::json(sharing) : nlohmann::json(nullptr);
+    members["sharing"] = sharing_ > 0 ? nlohmann::json(sharing_) : nlohmann::json(nullptr);
     return members;
   }
 
@@ -59,9 +61,19 @@ class StatusReporter {
   using steady_clock = std::chrono::steady_clock;
   std::optional<LiveSummary> summary_;  // set in the coordinating process
   steady_clock::time_point last_ = steady_clock::now();
+  double sharing_ = 0;
 };
 
-RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& reporter) {
+/// Returns what the experiments of a complete run would take one by one, if that can be measured.
+std::optional<OneByOne> one_by_one(const RunOptions& options, const SweepJob& job, const TaskQueue& schedule,
+                                   const OutcomeOf& outcome, const RunStatistics& statistics, Zygote* zygote) {
+  if (zygote == nullptr || !schedule.complete() || statistics.computed == 0) return std::nullopt;
+  const std::uint64_t memory_bytes = options.task_memory_bytes.value_or(memory_share_bytes(statistics.ranks));
+  return estimate_one_by_one(job, outcome, statistics.elapsed_s, in_new_processes(job, memory_bytes, *zygote));
+}
+
+/// Without `zygote` nothing can be simulated any more.
+RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& reporter, Zygote* zygote) {
   RunHooks hooks;
   hooks.kinds = [&reporter](const Job& job) {
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
@@ -75,14 +87,16 @@ RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& report
     reporter.summary().settled(task, outcome);
   };
   hooks.extra_status = [&reporter](const TaskQueue& schedule) { return reporter.status(schedule); };
-  hooks.write_results = [&options, share, &reporter](Job& job, const TaskQueue& schedule,
-                                                     const RunStatistics& statistics) {
+  hooks.write_results = [&options, share, &reporter, zygote](Job& job, const TaskQueue& schedule,
+                                                             const RunStatistics& statistics) {
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
     const Outcome pending{Status::pending, "", 0};
     const OutcomeOf outcome = outcomes_in(schedule, pending);
     io::Results results = make_results(sweep.sweep(), sweep.plan(), outcome);
     reporter.summary().add_all_rows(results);
-    add_provenance(results, sweep.plan(), outcome, statistics, share);
+    const auto alone = share ? one_by_one(options, sweep, schedule, outcome, statistics, zygote) : std::nullopt;
+    add_provenance(results, sweep.plan(), outcome, statistics, share, alone);
+    reporter.told(io::provenance_number(results, "one_by_one_over_sweep"));
     io::write_results(options.directory / "results.h5", results);
   };
   return hooks;
@@ -182,7 +196,7 @@ int run_stoppable_sweep(const RunOptions& options, const std::string& serialized
                         Zygote& zygote) {
   StatusReporter reporter;
   const RunHooks hooks =
-      hooks_for(options, serialized_job.empty() || parse_job(serialized_job).options.share, reporter);
+      hooks_for(options, serialized_job.empty() || parse_job(serialized_job).options.share, reporter, &zygote);
   const RunOutcome outcome = run_job(options, serialized_job, zygote, hooks);
   if (is_silent_rank(options)) return outcome.exit_code;
   if (outcome.exit_code == kExitFailed) print_failures(options);
@@ -197,7 +211,7 @@ int run_stoppable_sweep(const RunOptions& options, const std::string& serialized
 int finalize_sweep_job(const RunOptions& options, const std::string& serialized_job, SweepJob& job, TaskQueue& schedule,
                        bool json) {
   StatusReporter reporter;
-  const RunHooks hooks = hooks_for(options, parse_job(serialized_job).options.share, reporter);
+  const RunHooks hooks = hooks_for(options, parse_job(serialized_job).options.share, reporter, nullptr);
   io::RunDirectory directory = begin_run(options, serialized_job);
   directory.clear_complete();
   const int code = RunRecorder(options, directory, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;

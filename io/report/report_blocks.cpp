@@ -352,13 +352,17 @@ void add_sharing(Report& report) {
   if (lines.lines.size() == 1) return;
   report.blocks.push_back(Heading{"Sharing", "sharing"});
   report.blocks.push_back(std::move(lines));
-  report.blocks.push_back(Paragraph{
-      fmt::format("Of the link-hops skipped, {} came from the cache, {} were skipped as whole periods, and {} "
-                  "at a constant rate. Of the "
-                  "tasks, {} were computed, {} came from the journal, and {} from the store.",
-                  group_digits(number("link_hops_skipped_cached")), group_digits(number("link_hops_skipped_periods")),
-                  group_digits(number("link_hops_skipped_rate")), group_digits(number("tasks_computed")),
-                  group_digits(number("tasks_from_journal")), group_digits(number("tasks_from_store")))});
+  report.blocks.push_back(Paragraph{fmt::format(
+      "An experiment that repeats itself counts here too. Of the link-hops skipped, {} are those of "
+      "experiments whose step is that of another, {} of collectives that had run on equal links before, {} "
+      "were skipped as whole periods, and {} at a constant rate; the others are of equal episodes, clusters "
+      "and ranks. Of the tasks, {} were computed, {} came from the journal, and {} from the store.",
+      group_digits(number("link_hops_skipped_steps")), group_digits(number("link_hops_skipped_collectives")),
+      group_digits(number("link_hops_skipped_periods")), group_digits(number("link_hops_skipped_rate")),
+      group_digits(number("tasks_computed")), group_digits(number("tasks_from_journal")),
+      group_digits(number("tasks_from_store")))});
+  if (const std::string alone = one_by_one_text(results); !alone.empty())
+    report.blocks.push_back(Paragraph{"Experiments " + alone + "."});
 }
 
 /// Names the guessed figures by which intervals are wider.

@@ -57,4 +57,16 @@ double provenance_number(const Results& results, const std::string& name) {
   return 0;
 }
 
+std::string one_by_one_text(const Results& results) {
+  const double ratio = provenance_number(results, "one_by_one_over_sweep");
+  if (ratio == 0) return "";
+  const double cpu_s = provenance_number(results, "one_by_one_cpu_s");
+  const double samples = provenance_number(results, "one_by_one_samples");
+  const std::string basis = samples == 0 ? ""
+                                         : fmt::format(" (from {} run alone, standard error {:.0f} %)", samples,
+                                                       100 * provenance_number(results, "one_by_one_error_s") / cpu_s);
+  return fmt::format("one by one: {}{:.1f} s of CPU{}, {:.1f} times what the sweep took", samples == 0 ? "" : "about ",
+                     cpu_s, basis, ratio);
+}
+
 }  // namespace manyworlds::io

@@ -53,6 +53,9 @@ std::string assumed_text(const std::string& assumed);
 
 /// Returns the attribute `name` of /provenance as a number; 0 if there is none.
 double provenance_number(const Results& results, const std::string& name);
+/// Returns what the experiments would take one by one, and how many times as much CPU time as the sweep took that is;
+/// empty if it is not known.
+std::string one_by_one_text(const Results& results);
 
 /// Writes the file atomically. Equal results give equal bytes (with the same zlib and HDF5). Throws IoError.
 void write_results(const std::filesystem::path& path, const Results& results);

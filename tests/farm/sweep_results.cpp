@@ -207,10 +207,10 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   auto outcomes = run_all(job);
   for (Outcome& outcome : outcomes) outcome.elapsed_us = std::max<std::int64_t>(1, outcome.elapsed_us);
   io::Results now = make_results(sweep, job.plan(), looking_into(outcomes));
-  add_provenance(now, job.plan(), looking_into(outcomes), {}, true);
+  add_provenance(now, job.plan(), looking_into(outcomes), {}, true, std::nullopt);
   for (Outcome& outcome : outcomes) outcome.elapsed_us = 0;
   io::Results later = make_results(sweep, job.plan(), looking_into(outcomes));
-  add_provenance(later, job.plan(), looking_into(outcomes), {}, true);
+  add_provenance(later, job.plan(), looking_into(outcomes), {}, true, std::nullopt);
   const double simulated = provenance_number(now, "link_hops_simulated");
   CHECK(simulated > 0);
   CHECK(provenance_number(now, "link_hops_simulated_earlier") == 0);
@@ -225,7 +225,7 @@ TEST_CASE("a sweep of experiments beyond their limit skipped nothing, and its su
   const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
   io::Results results = make_results(sweep, job.plan(), looking_into(outcomes));
-  add_provenance(results, job.plan(), looking_into(outcomes), {}, true);
+  add_provenance(results, job.plan(), looking_into(outcomes), {}, true, std::nullopt);
   REQUIRE(text(results.experiments, "status") == "too_large");
   CHECK(provenance_number(results, "link_hops_transferred") == 0);
   CHECK_THAT(summary_text(results), Catch::Contains("beyond their limit") && !Catch::Contains("skipped"));

@@ -52,7 +52,8 @@
     const tiles = [tile(`${count(status.done)} / ${count(status.total)}`, 'tasks settled'),
       tile(si(status.rate_per_s, '/s'), 'tasks computed'), tile(duration(status.time_left_s), 'left'),
       tile(duration(status.elapsed_s), 'so far'),
-      tile(status.sharing === null ? '–' : `${figure(Number(status.sharing.toPrecision(3)))}×`, 'saved by sharing'),
+      tile(status.sharing === null ? '–' : `${figure(Number(status.sharing.toPrecision(3)))}×`,
+        'CPU one by one, over the run’s'),
       tile(count(status.known_before), 'known before')];
     const of = status.experiments;
     if (of) {
