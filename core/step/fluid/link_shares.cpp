@@ -1,7 +1,9 @@
 #include "core/step/fluid/link_shares.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "core/step/network/critical_paths.hpp"
@@ -17,22 +19,55 @@ Time duration_of(const collective::Dag& dag, const Connections& connections, con
   return std::max<Time>(1, uncontended(dag, connections, compiled.layout().graph(), compiled.transport()).drained);
 }
 
+/// Whether collectives of one group are on one stream of each of its ranks, which runs them in order: the next begins
+/// when all members have left the one before.
+bool groups_run_one_by_one(const CompiledStep& compiled) {
+  for (const workload::Program& program : compiled.programs()) {
+    std::array<std::optional<workload::Stream>, workload::kRoles> stream_of;
+    for (const workload::Op& op : program.ops) {
+      if (op.collective() == nullptr) continue;
+      auto& stream = stream_of[static_cast<std::size_t>(op.collective()->role)];
+      if (stream.value_or(op.stream) != op.stream) return false;
+      stream = op.stream;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 LinkShares::LinkShares(const CompiledStep& compiled, TransportEfficiency& efficiency)
-    : compiled_(compiled),
-      efficiency_(efficiency),
-      loads_(compiled.collective_ops().size()),
-      transfers_(compiled.collective_ops().size()) {}
+    : compiled_(compiled), efficiency_(efficiency), transfers_(compiled.collective_ops().size()) {}
 
-const MaxMinSpeeds::Loads& LinkShares::of(CollectiveOpId id) {
-  std::shared_ptr<const MaxMinSpeeds::Loads>& slot = loads_[id];
-  if (slot) return *slot;
-  const CollectiveOp& op = compiled_.collective_ops()[id];
-  if (op.link_uses == nullptr) {
-    slot = std::make_shared<MaxMinSpeeds::Loads>(on(id, *op.dag, *op.connections));
-    return *slot;
+/// Forms the loads of all operations, without links that are never short: if a group runs one collective after another,
+/// a link has no more than the sum over groups of the largest load of each.
+void LinkShares::form_loads() {
+  auto formed = std::make_shared<IdVector<CollectiveOpId, MaxMinSpeeds::Loads>>();
+  std::vector<FluidShare> most(compiled_.link_numbers(), 0);
+  std::map<std::uint32_t, FluidShare> of_group;
+  const auto& ops = compiled_.collective_ops();
+  GroupId group;
+  const auto end_group = [&] {
+    for (const auto& [link, share] : of_group) most[link] += share;
+    of_group.clear();
+  };
+  for (const CollectiveOpId id : ops.ids()) {
+    if (ops[id].group != group) end_group();
+    group = ops[id].group;
+    std::map<std::uint32_t, FluidShare> of_op;
+    for (const auto& [link, share, count] : formed->emplace_back(all_loads_of(id))) of_op[link] += share * count;
+    for (const auto& [link, share] : of_op) of_group[link] = std::max(of_group[link], share);
   }
+  end_group();
+  if (groups_run_one_by_one(compiled_))
+    for (MaxMinSpeeds::Loads& loads : *formed)
+      std::erase_if(loads, [&](const MaxMinSpeeds::Load& load) { return most[load.link] <= kFullSpeed; });
+  loads_ = std::move(formed);
+}
+
+MaxMinSpeeds::Loads LinkShares::all_loads_of(CollectiveOpId id) {
+  const CollectiveOp& op = compiled_.collective_ops()[id];
+  if (op.link_uses == nullptr) return on(id, *op.dag, *op.connections);
   MaxMinSpeeds::Loads loads;
   const std::vector<PairLoad> pairs = pair_loads_of(*op.dag, compiled_.transport());
   const Time duration = duration_of(*op.dag, *op.connections, compiled_);
@@ -41,8 +76,7 @@ const MaxMinSpeeds::Loads& LinkShares::of(CollectiveOpId id) {
     for (const std::uint32_t pair : use.pairs) bytes += pairs[pair].bytes;
     loads.push_back(load_of(use.link, bytes, duration, use.count));
   }
-  slot = std::make_shared<MaxMinSpeeds::Loads>(std::move(loads));
-  return *slot;
+  return loads;
 }
 
 MaxMinSpeeds::Loads LinkShares::on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections) {

@@ -21,9 +21,12 @@ class LinkShares {
   const std::vector<AskedEfficiencies::Answer>& answers() const { return efficiency_.answers(); }
   void go_on_with(TransportEfficiency& efficiency, std::size_t answers) { efficiency_.go_on_with(efficiency, answers); }
 
-  /// Returns what an operation, with all that it stands for, takes of each link, as shares of its uncontended duration.
-  /// References stay valid as long as this or a copy of it is there.
-  const MaxMinSpeeds::Loads& of(CollectiveOpId id);
+  /// Returns what an operation, with all that it stands for, takes of each link that can ever be short of time, as
+  /// shares of its uncontended duration. References stay valid as long as this or a copy of it is there.
+  const MaxMinSpeeds::Loads& of(CollectiveOpId id) {
+    if (loads_ == nullptr) form_loads();
+    return (*loads_)[id];
+  }
   /// Returns what `dag`, the whole DAG of an operation, takes of the links of one of its groups.
   MaxMinSpeeds::Loads on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections);
 
@@ -38,6 +41,8 @@ class LinkShares {
   std::vector<std::uint8_t> preference() const;
 
  private:
+  void form_loads();
+  MaxMinSpeeds::Loads all_loads_of(CollectiveOpId id);
   std::int64_t used_ppm(CollectiveOpId id, std::uint32_t pool, std::int64_t sharing);
   std::int64_t ways_of(std::uint32_t pool) const;
   const SharedHop& transfer_of(CollectiveOpId id);
@@ -47,7 +52,7 @@ class LinkShares {
 
   const CompiledStep& compiled_;
   AskedEfficiencies efficiency_;
-  IdVector<CollectiveOpId, std::shared_ptr<const MaxMinSpeeds::Loads>> loads_;
+  std::shared_ptr<const IdVector<CollectiveOpId, MaxMinSpeeds::Loads>> loads_;  // null until they are asked for
   IdVector<CollectiveOpId, std::shared_ptr<const SharedHop>> transfers_;
 };
 

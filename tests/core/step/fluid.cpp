@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <map>
+#include <random>
 #include <set>
 
+#include "core/step/fluid/link_shares.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
@@ -127,4 +130,52 @@ TEST_CASE(
   CHECK(different > 10);
   CHECK(contended > 100);
   CHECK(told > 20);
+}
+
+TEST_CASE("links that no collectives of a step can fill are left out of their loads, and nobody is faster for it") {
+  std::size_t left_out = 0, kept = 0, short_of_links = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    step::SimulationContext context;
+    const step::CompiledStep compiled = context.compile(fluid_of(draw_configuration(seed)));
+    network::Transport packets = compiled.transport();
+    packets.fidelity = network::Fidelity::packet;
+    network::ComponentCache cache(packets);
+    step::TransportEfficiency efficiency(cache);
+    step::LinkShares shares(compiled, efficiency);
+    const auto& ops = compiled.collective_ops();
+    IdVector<step::CollectiveOpId, step::MaxMinSpeeds::Loads> all;  // with all links
+    std::map<step::GroupId, std::vector<step::CollectiveOpId>> of_group;
+    for (const step::CollectiveOpId id : ops.ids()) {
+      all.push_back(shares.on(id, *ops[id].dag, *ops[id].connections));
+      of_group[ops[id].group].push_back(id);
+      kept += shares.of(id).size();
+      left_out += all[id].size() - shares.of(id).size();
+    }
+    // Groups begin and end collectives at random, one after another.
+    step::MaxMinSpeeds whole(compiled.link_numbers(), shares.preference()),
+        some(compiled.link_numbers(), shares.preference());
+    std::mt19937_64 random(seed);
+    std::map<step::GroupId, step::CollectiveOpId> running;
+    for (int i = 0; i < 300 && !of_group.empty(); ++i) {
+      const auto& [group, ids] = *std::next(of_group.begin(), static_cast<std::ptrdiff_t>(random() % of_group.size()));
+      if (running.erase(group) > 0) {
+        whole.remove(group.value()), some.remove(group.value());
+      } else {
+        const step::CollectiveOpId id = running[group] = ids[random() % ids.size()];
+        whole.add(group.value(), all[id]), some.add(group.value(), shares.of(id));
+      }
+      if (i % 3 == 0) continue;
+      REQUIRE(whole.update() == some.update());
+      for (const auto& [one, id] : running) {
+        REQUIRE(whole.speed(one.value()) == some.speed(one.value()));
+        if (whole.speed(one.value()) == step::kFullSpeed) continue;
+        ++short_of_links;
+        REQUIRE(whole.bottleneck(one.value()) == some.bottleneck(one.value()));
+      }
+    }
+  }
+  CHECK(left_out > 1'000);
+  CHECK(kept > 200);
+  CHECK(short_of_links > 200);
 }
