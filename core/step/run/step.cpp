@@ -107,6 +107,7 @@ Step::Step(const Step& other, Copy)
       members_entered_(other.members_entered_),
       last_entry_(other.last_entry_),
       link_busy_(other.link_busy_),
+      entered_whole_(other.entered_whole_),
       link_hops_(other.link_hops_),
       entries_so_far_(other.entries_so_far_),
       recording_(nullptr),
