@@ -159,8 +159,8 @@ std::optional<OneByOne> estimate_one_by_one(const SweepJob& job, const OutcomeOf
   std::vector<double> estimates_s;
   while (estimates_s.size() < limits.samples) {
     const std::chrono::duration<double> spent = steady_clock::now() - begin;
-    // Fewer say nothing, so they may take a little longer.
-    const int patience = estimates_s.size() < kMinSamples ? 2 : 1;
+    // Fewer say nothing, so they may take longer.
+    const int patience = estimates_s.size() < kMinSamples ? 4 : 1;
     if (spent.count() > patience * limits.share_of_elapsed * elapsed_s) break;
     const std::uint32_t step = draw.step(estimates_s.size());
     const auto [known, is_new] = alone_s.try_emplace(step, 0);
