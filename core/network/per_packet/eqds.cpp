@@ -115,13 +115,11 @@ void Eqds::send(std::uint32_t slot) {
     ++flow.next;
   }
   --(flow.credit > 0 ? flow.credit : flow.speculative_credit);
-  const std::int64_t backlog = flow.packets - flow.next + flow.trimmed.count();
-  const std::int64_t target =
-      std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled - flow.credit - flow.speculative_credit;
+  flow.asked = std::max(flow.asked, target_of(flow));
   const std::uint32_t index = network_.allocate(slot);
   Packet& packet = network_.packets()[index];
   packet.number = number;
-  packet.value = static_cast<std::uint32_t>(std::max<std::int64_t>(0, target));
+  packet.value = flow.asked;
   packet.kind = PacketKind::data;
   packet.bytes =
       number + 1 == flow.packets ? flow.last_bytes : static_cast<std::uint32_t>(network_.options().full_packet_bytes);
@@ -132,6 +130,31 @@ void Eqds::send(std::uint32_t slot) {
   packet.destination = route.destination;
   packet.link = route.there[packet.path % route.there.size()];
   flow.at_nic = true;
+  network_.offer(index);
+}
+
+/// Returns how many pulls a sender needs in total, for its packets that are left up to a window.
+std::uint32_t Eqds::target_of(const Flow& flow) const {
+  const std::int64_t backlog = flow.packets - flow.next + flow.trimmed.count();
+  const std::int64_t target =
+      std::min<std::int64_t>(backlog, parameters_.window_packets) + flow.pulled - flow.credit - flow.speculative_credit;
+  return static_cast<std::uint32_t>(std::max<std::int64_t>(0, target));
+}
+
+/// Sends a request, for so many pulls in total; 0: for the retransmission of a packet.
+void Eqds::ask(std::uint32_t slot, std::uint32_t target) {
+  Flow& flow = flows_[slot];
+  const std::uint32_t index = network_.allocate(slot);
+  Packet& packet = network_.packets()[index];
+  const Route& route = routes_[flow.route];
+  packet.number = 0;
+  packet.value = target;
+  packet.kind = PacketKind::request;
+  packet.bytes = static_cast<std::uint32_t>(network_.options().control_bytes);
+  packet.path = static_cast<std::uint32_t>(splitmix64(flow.hash ^ static_cast<std::uint64_t>(network_.now())));
+  packet.hop = 0;
+  packet.destination = route.destination;
+  packet.link = route.there[packet.path % route.there.size()];
   network_.offer(index);
 }
 
@@ -166,7 +189,8 @@ void Eqds::process_feedback(Flow& flow, std::uint32_t index) {
     flow.credit += packet.number - flow.pulled;
     flow.pulled = packet.number;
   }
-  if (packet.kind != PacketKind::pull) flow.speculative_credit = 0;
+  const bool stops_speculating = packet.kind != PacketKind::pull && flow.speculative_credit > 0;
+  if (stops_speculating) flow.speculative_credit = 0;
   if (packet.kind == PacketKind::nack) {
     if (packet.value >= flow.trimmed.base()) flow.trimmed.set(packet.value);
     flow.penalised[packet.entropy / 64] |= 1ull << packet.entropy % 64;
@@ -178,6 +202,8 @@ void Eqds::process_feedback(Flow& flow, std::uint32_t index) {
     }
   }
   if (flow.all_acknowledged) return free_if_finished(packet.flow);
+  if (const std::uint32_t target = target_of(flow); stops_speculating && target > flow.asked)
+    ask(packet.flow, flow.asked = target);
   send(packet.flow);
 }
 
@@ -190,17 +216,7 @@ void Eqds::timer(std::uint32_t slot) {
     flow.last_heard_at = now;
     flow.timeout = std::min(2 * flow.timeout, kMaxTimeoutFactor * parameters_.min_timeout);
     if (flow.trimmed.base() < flow.next) flow.trimmed.set(flow.trimmed.base());
-    const std::uint32_t index = network_.allocate(slot);
-    Packet& packet = network_.packets()[index];
-    const Route& route = routes_[flow.route];
-    packet.number = packet.value = 0;
-    packet.kind = PacketKind::request;
-    packet.bytes = static_cast<std::uint32_t>(network_.options().control_bytes);
-    packet.path = static_cast<std::uint32_t>(splitmix64(flow.hash ^ static_cast<std::uint64_t>(now)));
-    packet.hop = 0;
-    packet.destination = route.destination;
-    packet.link = route.there[packet.path % route.there.size()];
-    network_.offer(index);
+    ask(slot, 0);
     send(slot);
   }
   flow.timer_pending = true;
@@ -226,6 +242,12 @@ void Eqds::deliver(std::uint32_t index) {
         reply(flow, index, PacketKind::nack, packet.number);
       break;
     case PacketKind::request:
+      if (packet.value > 0) {
+        request_pulls(flow, slot, packet.value);
+        network_.release(index);
+        if (flow.all_acknowledged) free_if_finished(slot);
+        break;
+      }
       if (!flow.complete) request_retransmission(flow, slot);
       reply(flow, index, PacketKind::ack, flow.received.base());
       break;

@@ -10,6 +10,9 @@
 // Differences from the public implementation (csg-htsim, sim/eqds.cpp): credits count packets, not bytes (a pull is
 // worth one full packet, at 0.99 of the line rate; there 4,096 B at about 0.985); a sender whose trimmed packets have
 // all been pulled again returns to the round robin of active senders; a receiver stops pulling for a complete transfer.
+// A sender that stops sending speculatively with packets left that it has not asked pulls for sends a request. There a
+// transfer shorter than the window asks for a negative number, which is unsigned, so that it is pulled without end;
+// without either, such a sender would wait for its timeout.
 #pragma once
 
 #include <array>
@@ -75,6 +78,7 @@ class Eqds {
     std::uint32_t speculative_credit = 0;  // unused part of the initial credit
     std::uint32_t credit = 0;              // packets pulled and not sent yet
     std::uint32_t pulled = 0;              // highest pull number received
+    std::uint32_t asked = 0;               // pulls requested in total, as far as sent
     std::uint32_t round = 0;               // number of the pass over the paths
     std::uint16_t path_position = 0, path_mask = 0;
     bool at_nic = false, all_acknowledged = false, timer_pending = false;
@@ -102,6 +106,8 @@ class Eqds {
   };
 
   void send(std::uint32_t slot);
+  std::uint32_t target_of(const Flow& flow) const;
+  void ask(std::uint32_t slot, std::uint32_t target);
   std::uint16_t next_path(Flow& flow);
   void reply(const Flow& flow, std::uint32_t packet, PacketKind kind, std::uint32_t value);
   void receive(Flow& flow, std::uint32_t packet);
