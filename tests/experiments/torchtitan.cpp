@@ -308,6 +308,7 @@ TEST_CASE("what torchtitan would not run, or is not modelled, is refused with it
   CHECK(refusal("[model]\nname = \"deepseek_v3\"\nflavor = \"16B\"\nconverters = [\"quantize.linear.float8\"]\n")
             .starts_with(":4: model.converters: experts in another precision"));
   CHECK(refusal("[training\n").starts_with(":1: no valid TOML: "));
+  CHECK(refusal("[|raining]\n").starts_with(":1: no valid TOML: "));
   std::string deep = "a";
   for (int i = 0; i < 2'000; ++i) deep += ".a";
   CHECK(refusal(deep + " = 1\n") == ":1: more than 1000 points in one line");
