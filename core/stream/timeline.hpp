@@ -118,6 +118,7 @@ class Timeline {
   std::string deadlock() const;
 
  private:
+  static std::size_t stream_of(const workload::Op& op) { return static_cast<std::size_t>(op.stream); }
   struct ProgramStreams {  // the operations of a program by stream
     std::array<std::vector<std::uint32_t>, workload::kStreams> ops;
     std::vector<std::uint32_t> position;  // position of each op in its stream

@@ -32,9 +32,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     for_each_instance(members, [&](std::span<const Member> some) { exits_.enter(at, some); });
   }
 
-  Time whole_duration(CollectiveOpId id) override {
-    return shares_.of(id).empty() ? exits_.common_exit(id) : kNever;
-  }
+  Time whole_duration(CollectiveOpId id) override { return shares_.of(id).empty() ? exits_.common_exit(id) : kNever; }
 
   Time next_exit(Time limit) override {
     for (const InstanceId instance : exits_.take_scheduled()) {
