@@ -35,7 +35,7 @@ void multiply_cables(Fabric& fabric, std::int64_t nics_per_host, double oversubs
 
 }  // namespace
 
-void assume_rates(Fabric& fabric, double gbps, std::int64_t nics_per_host, double oversubscription) {
+std::int64_t assume_rates(Fabric& fabric, double gbps, std::int64_t nics_per_host, double oversubscription) {
   if (!fabric.counts_cables) {
     multiply_cables(fabric, nics_per_host, oversubscription);
     for (Host& host : fabric.hosts) host.nics.resize(static_cast<std::size_t>(nics_per_host), host.nics.front());
@@ -54,6 +54,7 @@ void assume_rates(Fabric& fabric, double gbps, std::int64_t nics_per_host, doubl
     if (cable.gbps == 0) cable.gbps = gbps, ++set;
   if (set > 0)
     fabric.notes.push_back(fmt::format("{} NICs and cables have no rate in the file: {} Gb/s is taken", set, gbps));
+  return set;
 }
 
 }  // namespace manyworlds::experiments::clusters

@@ -53,8 +53,8 @@ bool natural_less(const std::string& a, const std::string& b);
 void put_in_order(Fabric& fabric);
 
 /// Gives NICs and cables without a rate this one. In a fabric that does not count cables, hosts get so many NICs each,
-/// and switches as many cables up as NICs below over `oversubscription`; both are noted.
-void assume_rates(Fabric& fabric, double gbps, std::int64_t nics_per_host, double oversubscription);
+/// and switches as many cables up as NICs below over `oversubscription`; both are noted. Returns how many had no rate.
+std::int64_t assume_rates(Fabric& fabric, double gbps, std::int64_t nics_per_host, double oversubscription);
 
 /// Returns the most frequent value, the largest of those that are equally frequent; 0 for none.
 std::int64_t usual_value(const std::vector<std::int64_t>& values);

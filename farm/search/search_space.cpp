@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -357,6 +358,23 @@ bool is_set(const SearchOptions& options, const std::string& key) {
                      [&](const std::string& one) { return one.starts_with(key + "="); });
 }
 
+namespace {
+
+/// Returns the one number that --set gives a key; nothing if it gives none, or values to search.
+std::optional<std::int64_t> set_number(const SearchOptions& options, const std::string& key) {
+  std::optional<std::int64_t> found;
+  for (const std::string& one : options.set) {
+    if (!one.starts_with(key + "=")) continue;
+    std::int64_t value = 0;
+    const char* const end = one.data() + one.size();
+    const auto [rest, error] = std::from_chars(one.data() + key.size() + 1, end, value);
+    found = error == std::errc() && rest == end && value > 0 ? std::optional(value) : std::nullopt;
+  }
+  return found;
+}
+
+}  // namespace
+
 ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
   const auto& [name, cluster] = cluster_of(options, catalog);
   ClusterSpec result{name,
@@ -366,7 +384,9 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
                      text_value(cluster, "fabric"),
                      options.node_list};
   if (experiments::is_cluster_file(options.cluster)) result.cluster = options.cluster;
-  result.nodes = options.nodes.value_or(result.nodes);
+  const std::string nodes_key = "cluster.nodes", size_key = "cluster.gpus_per_node";
+  result.nodes = options.nodes.value_or(set_number(options, nodes_key).value_or(result.nodes));
+  result.gpus_per_node = set_number(options, size_key).value_or(result.gpus_per_node);
   if (!options.node_list.empty()) {
     if (options.nodes || options.gpus)
       throw core::InputError("says how many nodes; leave --gpus and --nodes out", "--node-list");
@@ -374,8 +394,13 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
   }
   if (!options.gpus) return result;
   if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
-  if (*options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
-  for (std::int64_t used = result.gpus_per_node; used > kMaxServer && 2 * used > result.gpus_per_node; --used)
+  if (is_set(options, nodes_key)) throw core::InputError("says the same as --set cluster.nodes; keep one", "--gpus");
+  const bool given_size = is_set(options, size_key);
+  if (given_size && !set_number(options, size_key))
+    throw core::InputError("needs one number in --set cluster.gpus_per_node; give --nodes to search several", "--gpus");
+  if (!given_size && *options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
+  for (std::int64_t used = result.gpus_per_node; !given_size && used > kMaxServer && 2 * used > result.gpus_per_node;
+       --used)
     if (*options.gpus % used == 0) {
       result.unused = result.gpus_per_node - used, result.gpus_per_node = used;
       break;
@@ -383,7 +408,7 @@ ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog
   if (*options.gpus % result.gpus_per_node != 0)
     throw core::InputError(
         fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,
-                    name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
+                    given_size ? "--set" : name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
         "--gpus");
   result.nodes = *options.gpus / result.gpus_per_node;
   return result;

@@ -122,8 +122,12 @@ void ClusterWriter::complete_fabric() {
     const double known = fabric.usual_nic_gbps();
     if (known == 0 && nic_gbps_ == 0)
       throw core::InputError("has no rates: give --nic-gbps, the rate of one NIC", files_.fabric_file);
-    clusters::assume_rates(fabric, nic_gbps_, nics_per_node_,
-                           std::max(1.0, number(parsed_, "oversubscription", 1, 4'096)));
+    const std::int64_t assumed = clusters::assume_rates(fabric, nic_gbps_, nics_per_node_,
+                                                        std::max(1.0, number(parsed_, "oversubscription", 1, 4'096)));
+    if (given_gbps > 0 && assumed == 0)
+      throw core::InputError(fmt::format("{} tells the rates of all NICs and cables, mostly {} Gb/s; leave it out",
+                                         files_.fabric_file, known),
+                             "--nic-gbps");
     nic_gbps_ = fabric.usual_nic_gbps();
     if (node_nics > 0 && node_nics != fabric.nics_per_host)
       notes_.push_back(fmt::format("{} has {} NICs, a host of {} {}: the fabric's count is taken", files_.node_file,

@@ -71,6 +71,10 @@ class Clusters(unittest.TestCase):
             done = self.run_in("run", "spec.yaml", "--set", f"cluster.node_list={hosts}", code=2)
             self.assertIn(words, done.stderr)
 
+    def test_a_rate_that_the_file_has_is_not_given_again(self):
+        said = self.run_in("cluster", str(SAMPLES / "ibnetdiscover.out.gz"), "--gpu", "h100_sxm", "--nic-gbps", "200", code=2)
+        self.assertIn("tells the rates of all NICs and cables, mostly 400 Gb/s", said.stderr)
+
     def test_what_a_file_lacks_is_asked_for(self):
         for words, said in (((str(SAMPLES / "ibnetdiscover.out.gz"),), "--gpu"),
                             ((str(SAMPLES / "topology_tree_topograph.conf"), "--gpu", "h100_sxm", "--gpus-per-node", "8"),

@@ -284,6 +284,15 @@ TEST_CASE("machines of a search: a GPU and how many") {
   CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 1, gpus_per_node: 4"));
   words.gpus = 60;
   CHECK_THAT(refused(words), Catch::Contains("60 GPUs are no whole nodes of 8") && Catch::Contains("64 would be"));
+  words.gpus = 64, words.set = {"cluster.gpus_per_node=4"};
+  CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 16, gpus_per_node: 4"));
+  words.set = {"cluster.gpus_per_node=4,8"};
+  CHECK_THAT(refused(words), Catch::Contains("one number"));
+  words.set = {"cluster.nodes=4"};
+  CHECK_THAT(refused(words), Catch::Contains("keep one"));
+  words.gpus.reset();
+  CHECK(search_space(words, catalog).name == "llama3-70b-on-32-h100_sxm");
+  words.set.clear();
   words.gpu = "gb300_nvl72", words.gpus = 512;  // of racks of 72
   CHECK_THAT(search_space(words, catalog).yaml, Catch::Contains("nodes: 8, gpus_per_node: 64"));
   CHECK_THAT(
