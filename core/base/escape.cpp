@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/number_in.hpp"
 #include "core/base/utf8.hpp"
 
 namespace manyworlds::core {
@@ -86,9 +86,8 @@ std::string dollar_quoted(std::string_view word) {
 }
 
 bool is_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  const auto value = number_in<double>(text);
+  return value && std::isfinite(*value);
 }
 
 /// Returns whether a spreadsheet would interpret the text as a formula, any leading apostrophes ignored.

@@ -1,9 +1,9 @@
 #include "experiments/clusters/node_list.hpp"
 
-#include <charconv>
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "experiments/clusters/fabric.hpp"
 #include "experiments/text/text.hpp"
 
@@ -39,12 +39,9 @@ std::vector<std::string_view> parts_of(std::string_view list) {
 }
 
 std::int64_t number_of(std::string_view digits, std::string_view range) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (digits.empty() || digits.size() > kMaxDigits || error != std::errc() || end != digits.data() + digits.size() ||
-      value < 0)
-    fail(range, "is no number and no range of numbers");
-  return value;
+  const auto value = core::number_in<std::int64_t>(digits);
+  if (digits.size() > kMaxDigits || !value || *value < 0) fail(range, "is no number and no range of numbers");
+  return *value;
 }
 
 /// Adds the numbers of "01-08" or "12", padded as written.

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <memory>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "core/sharing/key.hpp"
 
 namespace manyworlds::experiments {
@@ -64,11 +64,9 @@ class ShapesReader {
   [[noreturn]] void fail(const std::string& what) const { throw core::InputError(what, name_, line_); }
 
   std::int64_t number(std::string_view cell, std::int64_t max) const {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (error != std::errc() || end != cell.data() + cell.size() || value < 1 || value > max)
-      fail(fmt::format("'{}' is no whole number from 1 to {}", cell, max));
-    return value;
+    const auto value = core::number_in<std::int64_t>(cell);
+    if (!value || *value < 1 || *value > max) fail(fmt::format("'{}' is no whole number from 1 to {}", cell, max));
+    return *value;
   }
 
   void read_header(std::string_view line) {

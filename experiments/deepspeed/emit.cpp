@@ -95,7 +95,7 @@ void Writer::check() const {
 
 /// DeepSpeed's own launcher reaches other nodes by ssh and a hostfile; torchrun sets the same variables for ranks.
 std::string launcher(const LaunchSize& size, const Job* like) {
-  if (like == nullptr || !like->is_batch_job)
+  if (!is_batch_job(like))
     return fmt::format("deepspeed --num_nodes {} --num_gpus {} ", size.nodes, size.gpus_per_node);
   return "# torchrun instead of deepspeed, which would need a hostfile and ssh; assumed: all nodes see "
          "ds_config.json.\n" +

@@ -1,11 +1,12 @@
 // Lines and numbers of the plain text that tools print.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "core/base/number_in.hpp"
 
 namespace manyworlds::experiments::clusters {
 
@@ -24,14 +25,7 @@ void for_each_line(std::string_view text, Visit&& visit) {
 /// Returns the words between blanks.
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// Returns a number if the whole text is one.
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+using core::number_in;
 
 /// Returns what stands in the first pair of double quotes; nothing if there is none.
 std::optional<std::string_view> quoted_in(std::string_view line);

@@ -1,9 +1,9 @@
 #include "experiments/import/flows.hpp"
 
 #include <array>
-#include <charconv>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -25,12 +25,11 @@ class Row {
     const bool last = ++field_ == kFields.size();
     if (last != (comma == std::string_view::npos)) fail(fmt::format("a row is four integers: {}", kHeader));
     const std::string_view text = rest_.substr(0, comma);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < minimum || value > maximum)
+    const auto value = core::number_in<std::int64_t>(text);
+    if (!value || *value < minimum || *value > maximum)
       fail(fmt::format("{} must be an integer from {} to {}, not '{}'", name, minimum, maximum, text));
     rest_.remove_prefix(last ? rest_.size() : comma + 1);
-    return value;
+    return *value;
   }
   [[noreturn]] void fail(const std::string& what) const { throw core::InputError(what, file_, number_); }
 

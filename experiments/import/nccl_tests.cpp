@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -25,20 +25,6 @@ using Words = std::vector<std::string_view>;
 
 bool is_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::optional<std::int64_t> integer_of(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> real_of(std::string_view text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 /// Returns a line without what launchers put before it: "[1,0]<stdout>: " of mpirun, "0: " of srun.
@@ -189,7 +175,7 @@ class Reader {
 
   /// 22809 is 2.28.9, 2708 is 2.7.8.
   void read_number_of_version(std::string_view text) {
-    const auto number = integer_of(text);
+    const auto number = core::number_in<std::int64_t>(text);
     if (!number || *number < 1'000 || *number > 1'000'000) return;
     const std::int64_t major = *number < 10'000 ? 1'000 : 10'000;
     version_ = fmt::format("{}.{}.{}", *number / major, *number % major / 100, *number % 100);
@@ -209,7 +195,7 @@ class Reader {
     const std::string operation = operation_of(table);
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       const std::string_view out_of_place = table.field(row, "time"), in_place = table.field(row, "time", 1);
-      const auto first = real_of(out_of_place), second = real_of(in_place);
+      const auto first = core::number_in<double>(out_of_place), second = core::number_in<double>(in_place);
       const bool second_is_shorter = second && *second > 0 && (!first || *second < *first);
       result_.push_back({table.rows[row].first, operation, devices_.first, version_,
                          std::string(table.field(row, "type")), devices_.ranks,
@@ -223,8 +209,8 @@ class Reader {
   std::vector<std::string> possible_operations(const Table& table, std::size_t row) const {
     const std::string_view reduction = table.field(row, "redop"), root = table.field(row, "root");
     const bool reduces = !reduction.empty() && reduction != "none", rooted = !root.empty() && root != "-1";
-    const std::int64_t size = integer_of(table.field(row, "size")).value_or(0);
-    const std::int64_t count = integer_of(table.field(row, "count")).value_or(0);
+    const std::int64_t size = core::number_in<std::int64_t>(table.field(row, "size")).value_or(0);
+    const std::int64_t count = core::number_in<std::int64_t>(table.field(row, "count")).value_or(0);
     const std::int64_t elements = size / bytes_of_type(table.field(row, "type"));
     const bool whole = count == elements;
     if (count == 0 || (!whole && count != elements / devices_.ranks)) return {};

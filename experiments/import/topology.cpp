@@ -1,10 +1,10 @@
 #include "experiments/import/topology.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "core/sharing/union_find.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
@@ -42,11 +42,10 @@ class TokenReader {
   }
   std::int64_t count(const char* what, std::int64_t minimum, std::int64_t maximum) {
     const Node token = next(what);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-    if (error != std::errc() || end != token.text.data() + token.text.size() || value < minimum || value > maximum)
+    const auto value = core::number_in<std::int64_t>(token.text);
+    if (!value || *value < minimum || *value > maximum)
       token.fail(fmt::format("{} must be an integer from {} to {}, not {}", what, minimum, maximum, describe(token)));
-    return value;
+    return *value;
   }
   /// Reads a quantity with its unit, such as "400Gbps" or "0.0005ms".
   std::int64_t quantity(const char* what, const char* unit, double maximum) {

@@ -5,10 +5,6 @@
 namespace manyworlds::experiments::jobs {
 namespace {
 
-bool is_batch_job(const Job* like) {
-  return like != nullptr && like->is_batch_job;
-}
-
 /// Returns the #SBATCH lines, each behind `margin`.
 std::string batch_lines(const LaunchSize& size, std::int64_t tasks_per_node, const std::string& margin) {
   return fmt::format("{0}#SBATCH --nodes={1}\n{0}#SBATCH --ntasks-per-node={2}\n{0}#SBATCH --gpus-per-node={3}\n",
@@ -16,6 +12,10 @@ std::string batch_lines(const LaunchSize& size, std::int64_t tasks_per_node, con
 }
 
 }  // namespace
+
+bool is_batch_job(const Job* like) {
+  return like != nullptr && like->is_batch_job;
+}
 
 std::string script_head(const LaunchSize& size, const Job* like) {
   return "#!/bin/bash\n" + (is_batch_job(like) ? batch_lines(size, 1, "") : "");

@@ -12,6 +12,9 @@ struct LaunchSize {
   std::int64_t nodes = 1, gpus_per_node = 1;
 };
 
+/// Whether Slurm starts the job of --like (null: there is none).
+bool is_batch_job(const Job* like);
+
 /// Returns the first lines of a script: the interpreter, and, if Slurm starts the job of --like (null: there is none),
 /// #SBATCH lines with the nodes, one task on each, and its GPUs.
 std::string script_head(const LaunchSize& size, const Job* like);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
+#include "core/base/number_in.hpp"
 #include "experiments/import/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
@@ -14,12 +14,11 @@ namespace {
 constexpr double kMaxMib = 1e9;
 
 double positive_number(std::string_view text, std::string_view column) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value > 0 && value <= kMaxMib))
+  const auto value = core::number_in<double>(text);
+  if (!value || !(*value > 0 && *value <= kMaxMib))
     throw import::UnsupportedRow{fmt::format("{} must be numbers above 0 with '+' between them", column),
                                  fmt::format("'{}'", text)};
-  return value;
+  return *value;
 }
 
 std::vector<double> numbers_of_ranks(const import::CsvRow& row, std::string_view column, std::int64_t ranks) {

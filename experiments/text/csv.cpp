@@ -1,9 +1,9 @@
 #include "experiments/text/csv.hpp"
 
-#include <charconv>
 #include <cmath>
 
 #include "core/base/escape.hpp"
+#include "core/base/number_in.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -102,20 +102,16 @@ std::string_view CsvRow::text(std::string_view column) const {
 std::optional<std::int64_t> CsvRow::integer(std::string_view column) const {
   const std::string_view field = text(column);
   if (field.empty()) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size())
-    fail(fmt::format("{} must be an integer, not '{}'", column, field));
+  const auto value = core::number_in<std::int64_t>(field);
+  if (!value) fail(fmt::format("{} must be an integer, not '{}'", column, field));
   return value;
 }
 
 std::optional<double> CsvRow::real(std::string_view column) const {
   const std::string_view field = text(column);
   if (field.empty()) return std::nullopt;
-  double value = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value))
-    fail(fmt::format("{} must be a number, not '{}'", column, field));
+  const auto value = core::number_in<double>(field);
+  if (!value || !std::isfinite(*value)) fail(fmt::format("{} must be a number, not '{}'", column, field));
   return value;
 }
 

@@ -7,12 +7,12 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <charconv>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "io/log/file.hpp"
 
 namespace manyworlds::farm::serve {
@@ -72,9 +72,9 @@ Address parse_address(const std::string& text, const std::string& option) {
       throw invalid("an IPv6 address stands in brackets");
     if (address.host.empty()) throw invalid("the host is missing");
   }
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size())
-    throw invalid(fmt::format("'{}' is no port from 0 to 65535", port));
+  const auto number = core::number_in<decltype(address.port)>(port);
+  if (!number) throw invalid(fmt::format("'{}' is no port from 0 to 65535", port));
+  address.port = *number;
   return address;
 }
 

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "core/workload/schedule/schedule.hpp"
 #include "experiments/clusters/node_list.hpp"
 #include "experiments/settings/cluster_files.hpp"
@@ -365,10 +365,8 @@ std::optional<std::int64_t> set_number(const SearchOptions& options, const std::
   std::optional<std::int64_t> found;
   for (const std::string& one : options.set) {
     if (!one.starts_with(key + "=")) continue;
-    std::int64_t value = 0;
-    const char* const end = one.data() + one.size();
-    const auto [rest, error] = std::from_chars(one.data() + key.size() + 1, end, value);
-    found = error == std::errc() && rest == end && value > 0 ? std::optional(value) : std::nullopt;
+    found = core::number_in<std::int64_t>(std::string_view(one).substr(key.size() + 1));
+    if (found && *found < 1) found.reset();
   }
   return found;
 }

@@ -1,10 +1,10 @@
 // `manyworlds compare RUN A B`: two experiments of a run side by side.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <iostream>
 
 #include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"
@@ -15,11 +15,9 @@ namespace manyworlds::farm::commands {
 namespace {
 
 std::int64_t id_of(const std::string& text) {
-  std::int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw core::InputError(fmt::format("'{}' is no id of an experiment; `manyworlds top RUN` tells them", text));
-  return id;
+  const auto id = core::number_in<std::int64_t>(text);
+  if (!id) throw core::InputError(fmt::format("'{}' is no id of an experiment; `manyworlds top RUN` tells them", text));
+  return *id;
 }
 
 int run_compare(const Invocation& invocation) {
