@@ -2,7 +2,7 @@
 // member that has the data sends it to one that does not, at the largest distance first; positions are counted from the
 // root. A member's sends are serialized.
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

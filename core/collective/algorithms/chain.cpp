@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/mesh_orders.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

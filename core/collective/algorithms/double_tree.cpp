@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

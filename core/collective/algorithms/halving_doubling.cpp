@@ -3,7 +3,7 @@
 // all-reduce begins at distance 1, so that most bytes stay inside nodes. The other two must end (or begin) with each
 // member's own block, so the largest distance is first in the reduce-scatter and last in the all-gather.
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/recursive_exchange.hpp"
+#include "core/collective/transfers/recursive_exchange.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

@@ -4,7 +4,7 @@
 // repository). Data for the sender's own node is sent first. Results return along the same paths and are added up on
 // the way, with equally many bytes, so the combine step uses the same DAG.
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/token_chunks.hpp"
+#include "core/collective/transfers/token_chunks.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

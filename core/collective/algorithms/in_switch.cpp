@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -16,21 +16,11 @@ constexpr std::int64_t kChunksPerShard = 8;
 class InSwitch {
  public:
   InSwitch(DagBuilder& dag, const Shape& shape)
-      : dag_(dag), shape_(shape), nodes_(shape.members / shape.per_node), frontiers_(1, Frontier(shape.members)) {
-    for (std::uint32_t node = 0; node < nodes_; ++node) {
-      Ring& ring = node_rings_.emplace_back();
-      for (std::uint32_t rail = 0; rail < shape.per_node; ++rail) {
-        ring.members.push_back(node * shape.per_node + rail);
-        ring.blocks.push_back({rail, nodes_, shape.per_node});  // the blocks of all members of the rail
-      }
-    }
-    for (std::uint32_t rail = 0; rail < shape.per_node; ++rail) {
-      Ring& ring = rail_rings_.emplace_back();
-      for (std::uint32_t node = 0; node < nodes_; ++node) {
-        ring.members.push_back(node * shape.per_node + rail);
-        ring.blocks.push_back({ring.members.back()});
-      }
-    }
+      : dag_(dag),
+        shape_(shape),
+        node_rings_(node_rings(shape)),
+        rail_rings_(rail_rings(shape)),
+        frontiers_(1, Frontier(shape.members)) {
     if (shape.per_node > 1)
       for (const Ring& node : node_rings_) node_switches_.push_back(dag.add_switch(node.members[0], node.members[1]));
     if (shape.rail_switches)
@@ -83,7 +73,7 @@ class InSwitch {
 
   DagBuilder& dag_;
   const Shape& shape_;
-  std::uint32_t nodes_, share_ = 0, shares_ = 1;
+  std::uint32_t share_ = 0, shares_ = 1;
   std::vector<Ring> node_rings_, rail_rings_;
   std::vector<std::uint32_t> node_switches_, rail_switches_;
   std::vector<Frontier>

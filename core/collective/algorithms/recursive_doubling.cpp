@@ -1,7 +1,7 @@
 // Recursive-doubling all-reduce: whole vectors are exchanged at distance 1, 2, 4, …: log n steps, each with all bytes
 // (Thakur, Rabenseifner and Gropp, IJHPCA 2005, section 4.5).
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/recursive_exchange.hpp"
+#include "core/collective/transfers/recursive_exchange.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/collective/algorithms/algorithm_info.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
-#include "core/collective/algorithms/two_level_generator.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
+#include "core/collective/transfers/two_level_generator.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
@@ -16,40 +16,37 @@ class TwoLevel {
   TwoLevel(DagBuilder& dag, const Shape& shape, std::uint32_t channel, std::uint32_t count)
       : dag_(dag),
         shape_(shape),
-        nodes_(shape.members / shape.per_node),
         first_share_(channel * count),
         shares_(shape.channels * count),
         frontiers_(count, Frontier(shape.members)) {}
 
   void intra_node(RingPhases phases) {
-    std::vector<Ring> rings(nodes_);
-    std::vector<RingPlace> places;
-    for (std::uint32_t node = 0; node < nodes_; ++node)
-      for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
-        rings[node].members.push_back(node * shape_.per_node + rail);
-        rings[node].blocks.push_back({rail, nodes_, shape_.per_node});  // the blocks of all members of the rail
-        places.push_back({node, rail});
-      }
-    if (!shape_.node_mesh) return add_ring_rounds(dag_, rings, places, phases, first_share_, shares_, frontiers_);
-    for (const Ring& ring : rings) add_direct_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
+    const std::vector<Ring> rings = node_rings(shape_);
+    if (shape_.node_mesh)
+      for (const Ring& ring : rings) add_direct_rounds(dag_, ring, phases, first_share_, shares_, frontiers_);
+    else
+      add_by_sender(rings, phases, [](std::uint32_t node, std::uint32_t rail) { return RingPlace{node, rail}; });
   }
 
   void inter_node(RingPhases phases) {
-    std::vector<Ring> rings(shape_.per_node);
-    std::vector<RingPlace> places;
-    for (std::uint32_t node = 0; node < nodes_; ++node)
-      for (std::uint32_t rail = 0; rail < shape_.per_node; ++rail) {
-        rings[rail].members.push_back(node * shape_.per_node + rail);
-        rings[rail].blocks.push_back({rings[rail].members.back()});
-        places.push_back({rail, node});
-      }
-    add_ring_rounds(dag_, rings, places, phases, first_share_, shares_, frontiers_);
+    add_by_sender(rail_rings(shape_), phases, [](std::uint32_t node, std::uint32_t rail) {
+      return RingPlace{rail, node};
+    });
   }
 
  private:
+  /// Adds rounds in the order of their senders, as a generator numbers them. `place` is that of a member of a node.
+  template <class Place>
+  void add_by_sender(const std::vector<Ring>& rings, RingPhases phases, Place place) {
+    std::vector<RingPlace> places;
+    for (std::uint32_t member = 0; member < shape_.members; ++member)
+      places.push_back(place(member / shape_.per_node, member % shape_.per_node));
+    add_ring_rounds(dag_, rings, places, phases, first_share_, shares_, frontiers_);
+  }
+
   DagBuilder& dag_;
   const Shape& shape_;
-  std::uint32_t nodes_, first_share_, shares_;
+  std::uint32_t first_share_, shares_;
   std::vector<Frontier> frontiers_;
 };
 

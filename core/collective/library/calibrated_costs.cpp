@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "core/base/error.hpp"
-#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/path_rates.hpp"
 #include "core/collective/library/tuner.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

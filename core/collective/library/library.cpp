@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/dag/protocol.hpp"
 #include "core/collective/library/calibrated_costs.hpp"
 #include "core/collective/library/tuner.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "core/collective/algorithms/token_chunks.hpp"
 #include "core/collective/library/path_rates.hpp"
+#include "core/collective/transfers/token_chunks.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <set>
 
-#include "core/collective/algorithms/mesh_orders.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/calibrated_costs.hpp"
 #include "core/collective/library/library.hpp"
 #include "core/collective/library/tuner.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
 #include "tests/core/collective/simulated_collective.hpp"
 
 using namespace manyworlds::tests;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "core/collective/algorithms/token_chunks.hpp"
+#include "core/collective/transfers/token_chunks.hpp"
 #include "core/workload/layer/experts.hpp"
 #include "tests/core/collective/simulated_collective.hpp"
 #include "tests/core/step/step_configurations.hpp"

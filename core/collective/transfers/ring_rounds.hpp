@@ -14,6 +14,11 @@ struct Ring {
   std::vector<BlockSet> blocks;        // the block of each member
 };
 
+/// Returns a ring for each node, with the blocks of all members of each one's rail, and one for each rail, with its
+/// members' own blocks.
+std::vector<Ring> node_rings(const Shape& shape);
+std::vector<Ring> rail_rings(const Shape& shape);
+
 /// The phases of a ring: n - 1 rounds in which blocks are reduced, n - 1 rounds in which they are gathered.
 struct RingPhases {
   bool reduce = false, gather = false;

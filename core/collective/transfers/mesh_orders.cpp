@@ -1,4 +1,4 @@
-#include "core/collective/algorithms/mesh_orders.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
 
 #include <algorithm>
 

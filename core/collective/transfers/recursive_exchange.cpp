@@ -1,4 +1,4 @@
-#include "core/collective/algorithms/recursive_exchange.hpp"
+#include "core/collective/transfers/recursive_exchange.hpp"
 
 namespace manyworlds::core::collective {
 

@@ -1,9 +1,9 @@
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/collective/algorithms/mesh_orders.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
 
 namespace manyworlds::core::collective {
 
@@ -33,6 +33,25 @@ std::vector<std::uint32_t> ring_order(const Shape& shape, std::uint32_t channel)
     order[i] = node * p + ((node % 2 == 0 ? local : p - 1 - local) + offset) % p;
   }
   return order;
+}
+
+std::vector<Ring> node_rings(const Shape& shape) {
+  const std::uint32_t p = shape.per_node, nodes = shape.members / p;
+  std::vector<Ring> rings(nodes);
+  for (std::uint32_t member = 0; member < shape.members; ++member) {
+    rings[member / p].members.push_back(member);
+    rings[member / p].blocks.push_back({member % p, nodes, p});
+  }
+  return rings;
+}
+
+std::vector<Ring> rail_rings(const Shape& shape) {
+  std::vector<Ring> rings(shape.per_node);
+  for (std::uint32_t member = 0; member < shape.members; ++member) {
+    rings[member % shape.per_node].members.push_back(member);
+    rings[member % shape.per_node].blocks.push_back({member});
+  }
+  return rings;
 }
 
 std::uint32_t slice_count(const Shape& shape, std::int64_t bytes) {

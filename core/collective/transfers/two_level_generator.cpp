@@ -1,11 +1,11 @@
 // Generates the transfers of a two-level collective. A row of transfers is a round of one slice in one channel;
 // position i of it is what member i sends.
-#include "core/collective/algorithms/two_level_generator.hpp"
+#include "core/collective/transfers/two_level_generator.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "core/collective/algorithms/ring_rounds.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {

@@ -1,12 +1,12 @@
 // Generates the transfers of a ring. A row of transfers is a round of one slice in one channel; position i of it sends
 // to position i + 1 of the channel's ring.
-#include "core/collective/algorithms/ring_generator.hpp"
+#include "core/collective/transfers/ring_generator.hpp"
 
 #include <algorithm>
 
-#include "core/collective/algorithms/mesh_orders.hpp"
-#include "core/collective/algorithms/ring_rounds.hpp"
 #include "core/collective/dag/transfer_generator.hpp"
+#include "core/collective/transfers/mesh_orders.hpp"
+#include "core/collective/transfers/ring_rounds.hpp"
 
 namespace manyworlds::core::collective {
 namespace {
