@@ -233,14 +233,13 @@ class Calendar {
       chunk = next;
     }
     if (open_count_ <= kInsertionSortMax)
-      insert_from(1);
+      sort_by_insertion();
     else if (!std::is_sorted(open_.begin(), open_.begin() + open_count_, after))
       sort_open();
   }
-  /// Sorts open_ by insertion of the entries from `first` on.
-  void insert_from(std::uint32_t first) {
+  void sort_by_insertion() {
     Entry* const open = open_.data();
-    for (std::uint32_t i = first; i < open_count_; ++i) {
+    for (std::uint32_t i = 1; i < open_count_; ++i) {
       if (!open[i - 1].before(open[i])) continue;
       const Entry entry = open[i];
       std::uint32_t hole = i;
@@ -252,7 +251,7 @@ class Calendar {
   void sort_open() {
     if (open_count_ <= kStdSortMax) return std::sort(open_.begin(), open_.begin() + open_count_, after);
     sort_by_digits();
-    insert_from(1);  // only entries with equal keys are still out of order
+    sort_by_insertion();  // only entries with equal keys are still out of order
   }
 
   /// Radix sort of open_, descending by key; digits in which all keys agree are skipped.

@@ -49,8 +49,9 @@ class UncontendedExits {
     const auto& exits = isolated_[id].exits;
     return exits.empty() || exits.front().first != exits.back().first ? kNever : exits.front().first;
   }
-  /// Counts a collective with a common_exit() that all members have entered at once, and whose exits nobody takes.
-  void enter_whole(CollectiveOpId id) { count(id); }
+  /// Counts an isolated instance whose result has been looked up; also one whose exits nobody takes, as all members
+  /// have entered it at once and its operation has a common_exit().
+  void count(CollectiveOpId isolated);
 
   std::vector<CollectiveOpId> missing() const;
   UsageCounts isolated_usage() const;
@@ -84,7 +85,6 @@ class UncontendedExits {
   };
   State& state_of(InstanceId instance);
   void enter_member(Time at, const Member& member);
-  void count(CollectiveOpId isolated);
 
   const CompiledStep& compiled_;
   const IsolatedResults& results_;

@@ -14,7 +14,7 @@ class UncontendedNetwork : public Base {
  public:
   UncontendedNetwork(const CompiledStep& compiled, const IsolatedResults& results) : exits_(compiled, results) {}
 
-  void enter_whole(CollectiveOpId id) final { exits_.enter_whole(id); }
+  void enter_whole(CollectiveOpId id) final { exits_.count(id); }
   void release_drained(Time at) final {
     MANYWORLDS_CHECK(this->next_exit(kNever) == kNever && !exits_.has_open(),
                      "collectives have not ended at the end of the step, at {}", at);
