@@ -135,6 +135,9 @@ constexpr AttentionInputs kAttention[] = {
     {"aten::_flash_attention_backward", KernelClass::flash2_backward, 1, 11, false},
     {"aten::_scaled_dot_product_cudnn_attention", KernelClass::cudnn_forward, 0, 6, true},
     {"aten::_scaled_dot_product_cudnn_attention_backward", KernelClass::cudnn_backward, 1, 14, true},
+    {"aten::_cudnn_attention_forward", KernelClass::cudnn_forward, 0, 10,
+     true},  // PyTorch 2.9 and later launch in these
+    {"aten::_cudnn_attention_backward", KernelClass::cudnn_backward, 1, 14, true},
 };
 
 Kernel attention_of(const Operator& op, const AttentionInputs& inputs) {
@@ -169,13 +172,19 @@ constexpr std::string_view kElementwise[] = {"aten::add",
                                              "aten::gelu_backward",
                                              "aten::sigmoid_backward"};
 
-Kernel elementwise_of(const Operator& op, bool copies) {
-  const Dims first = op.dims(0);
-  std::int64_t elements = 1, moved = 0, widest = 0;
-  for (const std::int64_t size : first) {
+std::int64_t elements_of(const Dims& dims) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : dims) {
     check_sizes({elements, size}, kMaxElements);
     elements *= size;
   }
+  return elements;
+}
+
+Kernel elementwise_of(const Operator& op, bool copies) {
+  const Dims first = op.dims(0);
+  const std::int64_t elements = elements_of(first);
+  std::int64_t moved = 0, widest = 0;
   for (std::size_t i = 0; i < op.inputs(); ++i) {
     const Dims dims = op.dims(i);
     if (dims.empty()) continue;  // a number
@@ -189,6 +198,15 @@ Kernel elementwise_of(const Operator& op, bool copies) {
   return memory_bound(kName, elements * (copies ? moved : moved + widest), widest == 2 ? Dtype::bf16 : Dtype::fp32);
 }
 
+/// A fused norm reads and writes a tensor once; backward it reads its input beside the gradient. What it keeps of each
+/// row and the gradient of its weights are too small to count.
+Kernel norm_of(const Operator& op, std::int64_t tensors) {
+  const Dims first = op.dims(0);
+  const std::int64_t bytes = bytes_of(op.type(0));
+  if (first.empty() || bytes == 0) throw UnsupportedRow{kNoShape, op.name()};
+  return memory_bound(kName, tensors * elements_of(first) * bytes, bytes == 2 ? Dtype::bf16 : Dtype::fp32);
+}
+
 Kernel kernel_of(const Operator& op) {
   if (!op.has_shapes()) throw UnsupportedRow{kNoShape, op.name()};
   if (op.name() == "aten::mm") return product_of(op, 0, false);
@@ -196,6 +214,8 @@ Kernel kernel_of(const Operator& op) {
   if (op.name() == "aten::bmm") return product_of(op, 0, true);
   for (const AttentionInputs& inputs : kAttention)
     if (op.name() == inputs.name) return attention_of(op, inputs);
+  if (op.name() == "aten::_fused_rms_norm") return norm_of(op, 2);
+  if (op.name() == "aten::_fused_rms_norm_backward") return norm_of(op, 3);
   if (op.name() == "aten::copy_") return elementwise_of(op, true);
   if (std::find(std::begin(kElementwise), std::end(kElementwise), op.name()) != std::end(kElementwise))
     return elementwise_of(op, false);

@@ -17,6 +17,7 @@ import unittest
 from program import PATIENCE_S, PROGRAM, ROOT, run
 
 LOG = ROOT / "tests/experiments/nccl_tests/all_reduce_h100_8.log"
+OWN = ROOT / "tests/experiments/own_h100"
 SCRIPT = ROOT / "script/measure_kernels.py"
 HEADER = ("id,source,model,layers,hidden,heads,vocab,seq_len,gpu,num_gpus,tp,pp,micro_batch,global_batch,recompute,"
           "zero_stage,dtype,measured_step_s\n")
@@ -135,6 +136,20 @@ class Calibrate(unittest.TestCase):
         self.assertIn("sustained_rate", told)
         self.assertIn("1 left out: no operator of the trace launched it", told)
 
+    def test_a_trace_of_training_on_an_h100_has_the_kernels_of_its_model(self):
+        told = self.calibrate(OWN / "torchtitan-eager_llama_1b_4096_2_none.json.gz").stdout
+        gemms = 3 * (16 * 7 + 1)  # 16 layers of seven matrices and the vocabulary: forward, and two of gradients
+        self.assertRegex(told, rf"GEMM bf16 in a step +{gemms} ")
+        for direction in ("forward", "backward"):
+            self.assertRegex(told, rf"cudnn_{direction} bf16 in a step +16 ")
+
+    def test_steps_measured_after_the_constants_were_fixed_are_predicted(self):
+        for file in ("steps_first.csv", "steps.csv"):
+            told = json.loads(run("validate", OWN / file, "--json", "--in-process", directory=self.directory).stdout)
+            family = next(one for kind in told["kinds"] for one in kind["families"] if one["family"].startswith("measured"))
+            self.assertEqual((family["rows"], family["run"]), (12, 12))
+            self.assertLessEqual(family["errors"]["mean_percent"], 10)  # the bar of torchtitan's own steps on H100
+
     def test_what_is_no_measurement_is_refused_by_name_with_what_would_be_right(self):
         for name, text in [("notes.txt", "a, b\n1\n"), ("empty.log", ""), ("memory.csv", "test_case,device\nx,y\n"),
                            ("latin.csv", "a,b\n\udcff,1\n")]:
@@ -187,6 +202,21 @@ class Script(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(expected, done.stderr)
             self.assertEqual(done.stdout, "")
+
+    def test_the_script_of_steps_lists_its_layouts_without_a_gpu_and_says_what_it_needs(self):
+        steps = ROOT / "script/measure_steps.py"
+        def launched(*words, path=""):
+            return subprocess.run([sys.executable, str(steps), *words], capture_output=True, text=True, timeout=PATIENCE_S,
+                                  env={**os.environ, "PYTHONPATH": str(path)})
+        listed = launched("--list")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        measured = list(csv.DictReader((OWN / "steps.csv").open()))
+        for row, one in zip(csv.DictReader(io.StringIO(listed.stdout)), measured, strict=True):
+            unset = ("source", "year", "gpu", "family", "measured_step_s", "measured_memory_gib")
+            self.assertEqual({key: row[key] for key in row if key not in unset}, {key: one[key] for key in one if key not in unset})
+        done = launched(path=self.fake_torch("class cuda:\n    is_available = staticmethod(lambda: False)"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("PyTorch finds no GPU here", done.stderr)
 
     def test_a_kernel_that_the_gpu_lacks_is_named_and_the_others_are_measured(self):
         measured = script()

@@ -129,6 +129,10 @@ TEST_CASE("operators of a trace become the kernels that they launched, with the 
   CHECK(attention.kernel.kernel_class == KernelClass::flash2_forward);
   CHECK((attention.kernel.batch == 32 && attention.kernel.attention.key_batch == 8));
   CHECK(attention.kernel.attention.pairs == 512 * 256);
+  const std::string norm_types = R"(["c10::BFloat16", "ScalarList", "c10::BFloat16", "Scalar"])";
+  CHECK(traced(trace("aten::_fused_rms_norm", "[[64, 32], [], [32], []]", norm_types)).kernel.bytes == 64 * 32 * 4);
+  CHECK(traced(trace("aten::_fused_rms_norm_backward", "[[64, 32], [64, 32], [], [64, 1], [32], []]", norm_types))
+            .kernel.bytes == 64 * 32 * 6);
 }
 
 TEST_CASE("what a trace does not tell is left out with its reason") {
