@@ -1,4 +1,5 @@
-// The dry run of a sweep: predicts its work without simulating.
+#include "farm/sweep/dry_run.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,8 @@
 #include "core/step/compile/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "farm/plan/plan.hpp"
-#include "farm/results/sweep_report.hpp"
+#include "farm/status/progress.hpp"
+#include "io/results/results.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -105,6 +107,34 @@ std::string experiments_text(const experiments::Sweep& sweep) {
   return text + "(--json has every key of the first)\n";
 }
 
+/// Returns what a pilot tells: the steps one by one, which is at most what a run takes, as its steps share work.
+std::string pilot_text(const Pilot& pilot, std::int64_t steps, int ranks) {
+  const auto time_text = [](double seconds) {
+    return seconds < 10 ? fmt::format("{:.1f}s", seconds) : duration_text(seconds);
+  };
+  const bool drawn = pilot.steps < steps;
+  std::string text = fmt::format("simulated for this estimate: {} of {} {}{}\n", pilot.steps, steps,
+                                 core::plural(steps, "step"), drawn ? ", drawn by their expected cost" : "");
+  text += fmt::format("  {}{} of CPU if steps shared nothing",
+                      pilot.is_cut ? "at least "
+                      : drawn      ? "about "
+                                   : "",
+                      time_text(pilot.cpu_s.total));
+  if (drawn && !pilot.is_cut) text += fmt::format(" (standard error {})", time_text(pilot.cpu_s.error));
+  if (!pilot.is_cut)
+    text += fmt::format(", so at most {} on {} {}", time_text(std::max(pilot.cpu_s.total / ranks, pilot.longest_s)),
+                        ranks, core::plural(ranks, "rank"));
+  text += pilot.is_cut ? fmt::format("; a step was given up after {}\n", time_text(pilot.longest_s)) : "\n";
+  if (pilot.link_hops.total > 0)
+    text += fmt::format("  {:.2g} link-hops take place, {:.2g} of them are simulated\n", pilot.link_hops.total,
+                        pilot.simulated_link_hops.total);
+  return text;
+}
+
+Json json_of(const DrawnTotal& total) {
+  return {{"total", total.total}, {"standard_error", total.error}};
+}
+
 }  // namespace
 
 Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
@@ -129,7 +159,7 @@ Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
   return result;
 }
 
-std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast) {
+std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& forecast, int ranks) {
   std::string text =
       fmt::format("{}: {} {} and {} combinations left out, ranked by {}\n\n", sweep.name, forecast.experiments,
                   core::plural(forecast.experiments, "experiment"), sweep.excluded.size(), sweep.objective);
@@ -150,6 +180,7 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   line("steps", forecast.steps);
   line("kernels", forecast.kernels);
   line("collectives", forecast.collectives);
+  if (forecast.pilot) text += pilot_text(*forecast.pilot, static_cast<std::int64_t>(forecast.steps.unique), ranks);
   return text + io::assumed_text(sweep.assumed);
 }
 
@@ -175,6 +206,14 @@ Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {
   add("kernels", forecast.kernels);
   add("collectives", forecast.collectives);
   result["keys"]["episodes"] = kEpisodes;
+  if (const auto& pilot = forecast.pilot)
+    result["pilot"] = {{"samples", pilot->samples},
+                       {"steps", pilot->steps},
+                       {"is_cut", pilot->is_cut},
+                       {"cpu_s", json_of(pilot->cpu_s)},
+                       {"longest_cpu_s", pilot->longest_s},
+                       {"link_hops", json_of(pilot->link_hops)},
+                       {"simulated_link_hops", json_of(pilot->simulated_link_hops)}};
   return result;
 }
 

@@ -2,23 +2,14 @@
 // run so when the sweep is complete, which is also an audit: their results must be those of the sweep.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <cstddef>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "farm/plan/sweep_job.hpp"
 #include "farm/results/result_tables.hpp"
-#include "farm/worker/zygote.hpp"
+#include "farm/sweep/compute_alone.hpp"
 
 namespace manyworlds::farm {
-
-/// Returns the results of the inputs of a task and then its own, computed with nothing known before; nullopt if that is
-/// not possible.
-using ComputeAlone = std::function<std::optional<std::vector<std::string>>(std::uint32_t task)>;
-/// Each time in a new process of at most `memory_bytes` (0: no limit). The arguments must outlive the function.
-ComputeAlone in_new_processes(const SweepJob& job, std::uint64_t memory_bytes, Zygote& zygote);
 
 struct OneByOneLimits {
   double min_cpu_s = 10;               // of the run: for shorter ones nothing is estimated

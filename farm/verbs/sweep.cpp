@@ -6,23 +6,38 @@
 
 #include "core/base/error.hpp"
 #include "farm/cli/command.hpp"
+#include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/results/sweep_report.hpp"
+#include "farm/sweep/compute_alone.hpp"
+#include "farm/sweep/dry_run.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
+#include "farm/worker/task_limits.hpp"
 
 namespace manyworlds::farm::commands {
 
 namespace {
 
-int dry_run(const experiments::Sweep& sweep, const Shard& shard, bool json) {
-  const Forecast estimate = forecast(sweep, shard);
-  if (json)
+/// Simulates some steps of the sweep, in processes of their own, for `seconds`.
+std::optional<Pilot> pilot_of(const experiments::Sweep& sweep, const Shard& shard, const RunOptions& run,
+                              std::chrono::seconds seconds, Zygote& zygote) {
+  const SweepJob job(serialize_job(sweep, {.share = true, .shard = shard}));
+  const std::uint64_t memory_bytes = run.task_memory_bytes.value_or(memory_share_bytes(1));
+  return run_pilot(job, in_new_processes(job, memory_bytes, zygote), seconds);
+}
+
+int dry_run(const experiments::Sweep& sweep, const Shard& shard, const cxxopts::ParseResult& parsed, Zygote& zygote) {
+  const RunOptions run = read_run_options(parsed, "");
+  Forecast estimate = forecast(sweep, shard);
+  if (parsed.count("estimate") > 0)
+    estimate.pilot =
+        pilot_of(sweep, shard, run, parse_duration(parsed["estimate"].as<std::string>(), "--estimate"), zygote);
+  if (parsed.count("json") > 0)
     std::cout << dry_run_json(sweep, estimate).dump(1) << "\n";
   else
-    std::cout << dry_run_text(sweep, estimate);
+    std::cout << dry_run_text(sweep, estimate, rank_count(run.ranks).ranks);
   return kExitDone;
 }
 
@@ -34,8 +49,11 @@ int run_sweep(const Invocation& invocation) {
   add_serve_options(options);
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
-      cxxopts::value<std::string>(),
-      "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")("json", "JSON output");
+      cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
+      "estimate",
+      "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
+      "value: 10s",
+      cxxopts::value<std::string>(), "DURATION")("json", "JSON output");
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
   const auto parsed = parse(options, invocation.arguments);
@@ -43,6 +61,8 @@ int run_sweep(const Invocation& invocation) {
   const bool json = parsed->count("json") > 0;
   if (parsed->count("dry-run") > 0 && parsed->count("serve") > 0)
     throw core::InputError("there is nothing to watch under --dry-run: leave one of them out", "--serve");
+  if (parsed->count("estimate") > 0 && parsed->count("dry-run") == 0)
+    throw core::InputError("is for a sweep that does not run: add --dry-run", "--estimate");
   const SpecOptions spec_options = read_spec_options(*parsed);
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", json, *invocation.zygote);
@@ -51,10 +71,7 @@ int run_sweep(const Invocation& invocation) {
       experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog);
   refuse_guesses(*parsed, *sweep);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
-  if (parsed->count("dry-run") > 0) {
-    rank_count(read_run_options(*parsed, "").ranks);
-    return dry_run(*sweep, shard, json);
-  }
+  if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, *parsed, *invocation.zygote);
   std::string directory = run_directory_of(*parsed, sweep->name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);
   RunOptions run = read_run_options(*parsed, directory);

@@ -129,6 +129,20 @@ class Sweeps(unittest.TestCase):
         self.assertNotIn("{", text.split("left out:")[0])
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_an_estimate_simulates_steps_and_keeps_nothing(self):
+        done = json.loads(self.sweep(SWEEPS / "tiny.yaml", "--dry-run", "--estimate", "1m", "--json").stdout)["pilot"]
+        self.assertEqual((done["steps"], done["is_cut"], done["cpu_s"]["standard_error"]), (20, False, 0))  # all of them
+        self.assertGreater(done["cpu_s"]["total"], 0)
+        self.sweep(SWEEPS / "tiny.yaml", "-o", "whole", "--store", "none")
+        with h5py.File(self.directory / "whole/results.h5") as f:
+            self.assertEqual(done["link_hops"]["total"], f["provenance"].attrs["link_hops_transferred"])
+        shutil.rmtree(self.directory / "whole")
+        text = self.sweep(SWEEPS / "tiny.yaml", "--dry-run", "--estimate", "1m").stdout
+        self.assertRegex(text, r"simulated for this estimate: 20 of 20 steps\n  [\d.]+s of CPU if steps shared nothing")
+        refused = self.sweep(SWEEPS / "tiny.yaml", "--estimate", "1m", expect=2)
+        self.assertEqual(refused.stderr, "manyworlds sweep: --estimate: is for a sweep that does not run: add --dry-run\n")
+        self.assertEqual(os.listdir(self.directory), [])
+
     def test_the_published_175b_step_is_predicted_beside_its_measurement(self):
         done = run("run", SWEEPS / "korthikanti-175b.yaml", directory=self.directory).stdout
         self.assertRegex(done, r"predicted [\d.]+ s, measured 13\.750 s: [+-][\d.]+ % \(Korthikanti et al\. 2022")

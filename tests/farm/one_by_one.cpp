@@ -6,6 +6,7 @@
 #include "core/base/error.hpp"
 #include "core/step/run/result.hpp"
 #include "farm/plan/collective_result.hpp"
+#include "farm/sweep/pilot.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -22,7 +23,7 @@ std::string with_cpu(const std::string& step, double cpu_s) {
 
 /// Computes steps in runners that know nothing. A step takes `cpu_s_of` it, its collectives nothing.
 ComputeAlone in_new_runners(const SweepJob& job, std::function<double(std::uint32_t task)> cpu_s_of) {
-  return [&job, cpu_s_of](std::uint32_t task) -> std::optional<std::vector<std::string>> {
+  return [&job, cpu_s_of](std::uint32_t task, std::chrono::duration<double>) {
     SweepRunner runner(job.common_spec());
     std::vector<std::string> results, inputs;
     for (const std::uint32_t input : job.tasks()[task].inputs) {
@@ -32,7 +33,7 @@ ComputeAlone in_new_runners(const SweepJob& job, std::function<double(std::uint3
       results.push_back(encode(free));
     }
     results.push_back(with_cpu(runner.run(job.spec(task), inputs), cpu_s_of(task)));
-    return results;
+    return ComputedAlone{ComputedAlone::State::computed, std::move(results)};
   };
 }
 
@@ -71,16 +72,16 @@ TEST_CASE("short runs and those without time for a sample say nothing of their e
   const auto sweep = small_sweep("");
   const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
-  const auto never = [](std::uint32_t) -> std::optional<std::vector<std::string>> {
+  const auto never = [](std::uint32_t, std::chrono::duration<double>) {
     FAIL("a sample was computed");
-    return std::nullopt;
+    return ComputedAlone();
   };
   CHECK_FALSE(estimate_one_by_one(job, looking_into(outcomes), 1, never));
   OneByOneLimits limits = kTenSamples;
   limits.samples = 2;
   CHECK_FALSE(estimate_one_by_one(job, looking_into(outcomes), 1, in_new_runners(job, [](std::uint32_t) { return 1; }),
                                   limits));
-  const auto dies = [](std::uint32_t) { return std::optional<std::vector<std::string>>(); };
+  const auto dies = [](std::uint32_t, std::chrono::duration<double>) { return ComputedAlone(); };
   CHECK_FALSE(estimate_one_by_one(job, looking_into(outcomes), 1, dies, kTenSamples));
 }
 
@@ -94,4 +95,37 @@ TEST_CASE("an experiment that has another result alone than in its sweep ends th
   CHECK_THROWS_AS(estimate_one_by_one(job, looking_into(outcomes), 1,
                                       in_new_runners(job, [](std::uint32_t) { return 1; }), kTenSamples),
                   core::InternalError);
+}
+
+TEST_CASE("a pilot tells what all steps take, exactly if each was drawn") {
+  const auto sweep = small_sweep("axes: {transport.seed: [1, 2], strategy.micro_batch: [1, 2]}\n");
+  const SweepJob job(serialize_job(sweep, {}));
+  const Plan& plan = job.plan();
+  const auto cost_of = [&](std::uint32_t task) { return plan.steps[task - plan.task_of_step(0)].cost; };
+  double expected = 0;
+  for (const PlannedStep& step : plan.steps) expected += 3 * step.cost;
+  const std::chrono::hours long_enough(1);
+  const auto all =
+      run_pilot(job, in_new_runners(job, [&](std::uint32_t task) { return 3 * cost_of(task); }), long_enough);
+  REQUIRE(all);
+  CHECK(all->steps == std::ssize(plan.steps));
+  CHECK((all->cpu_s.total == Approx(expected) && all->cpu_s.error == 0));
+  CHECK(all->link_hops.total > 0);
+  CHECK(all->simulated_link_hops.total <= all->link_hops.total);
+}
+
+TEST_CASE("a step that outlasts a pilot makes its total a lower bound, and one that cannot be computed ends it") {
+  const auto sweep = small_sweep("");
+  const SweepJob job(serialize_job(sweep, {}));
+  const auto too_long = [](std::uint32_t, std::chrono::duration<double> at_most) {
+    CHECK(at_most > std::chrono::seconds(9));
+    ComputedAlone alone;
+    alone.state = ComputedAlone::State::too_long;
+    return alone;
+  };
+  const auto cut = run_pilot(job, too_long, std::chrono::seconds(5));
+  REQUIRE(cut);
+  CHECK((cut->is_cut && cut->samples == 1));
+  CHECK_FALSE(run_pilot(
+      job, [](std::uint32_t, std::chrono::duration<double>) { return ComputedAlone(); }, std::chrono::seconds(5)));
 }

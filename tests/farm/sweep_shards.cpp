@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "farm/results/sweep_report.hpp"
+#include "farm/sweep/dry_run.hpp"
 #include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
@@ -158,11 +158,11 @@ TEST_CASE("a dry run of a shard tells its part of the work, and the parts are th
     const Forecast part = forecast(sweep, {number, 3});
     experiments += part.experiments, out_of_memory += part.out_of_memory, steps += part.steps.unique;
     cost += part.cost_share;
-    CHECK(dry_run_text(sweep, part).find(fmt::format("shard {} of 3", number)) != std::string::npos);
+    CHECK(dry_run_text(sweep, part, 1).find(fmt::format("shard {} of 3", number)) != std::string::npos);
   }
   experiments::Sweep with_assumed = sweep;
   with_assumed.assumed = "strategy.zero=1";
-  CHECK(dry_run_text(with_assumed, whole).find("\nassumed defaults: strategy.zero=1 (--set") != std::string::npos);
+  CHECK(dry_run_text(with_assumed, whole, 1).find("\nassumed defaults: strategy.zero=1 (--set") != std::string::npos);
   CHECK(experiments == whole.experiments);
   CHECK(out_of_memory == whole.out_of_memory);
   CHECK(steps == whole.steps.unique);
