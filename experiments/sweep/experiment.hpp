@@ -50,6 +50,7 @@ struct MeasuredStep {
 struct Sweep {
   std::string name;
   std::string objective;               // result column to rank by
+  std::uint32_t best = 0;              // simulate only what may be among so many best; 0: everything
   std::string text;                    // the document, verbatim
   std::vector<std::string> overrides;  // arguments of --set, in order
   bool single = false;                 // neither axes nor zip
@@ -79,6 +80,8 @@ struct Objective {
   /// Lists of settings: unless some experiment has all settings of one list, no row has a value. Empty: nothing is
   /// needed.
   std::vector<std::vector<std::string>> needs = {};
+  /// Whether a step that takes longer, otherwise equal, is never better: then a lower bound of the step time bounds it.
+  bool follows_step_time = true;
 };
 const std::vector<Objective>& objectives();
 

@@ -11,6 +11,7 @@
 #include "experiments/settings/calibration.hpp"
 #include "experiments/settings/cluster_files.hpp"
 #include "experiments/settings/required_settings.hpp"
+#include "experiments/sweep/best.hpp"
 #include "experiments/sweep/columns.hpp"
 #include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"
@@ -125,8 +126,8 @@ Sweep Reader::read(const std::string& text, const std::vector<std::string>& over
 void Reader::read_top(const Node& root) {
   if (root.kind != Node::Kind::mapping)
     root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
-  const std::vector<std::string> known{"name",  "assume", "base",      "axes",    "zip",
-                                       "where", "sample", "objective", "measured"};
+  const std::vector<std::string> known{"name",  "assume", "base",      "axes", "zip",
+                                       "where", "sample", "objective", "best", "measured"};
   for (const Entry& entry : root.entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const bool inner =
@@ -144,6 +145,7 @@ void Reader::read_top(const Node& root) {
   for (const Objective& one : objectives()) names.push_back(one.name);
   sweep_.objective = objective ? import::read_line(*objective, "objective", names) : names.front();
   if (objective) objective_place_ = *objective;
+  if (const Node* best = root.find("best")) read_best(*best, sweep_);
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
   if (const Node* sample = root.find(kSample)) sample_ = read_sample(*sample);
 

@@ -171,6 +171,7 @@ Sweep decode_sweep(const json& from) {
   Sweep sweep;
   sweep.name = from.at("name");
   sweep.objective = from.at("objective");
+  sweep.best = from.value("best", 0u);
   sweep.text = from.at("text");
   sweep.overrides = from.at("overrides").get<std::vector<std::string>>();
   sweep.single = from.at("single");
@@ -211,6 +212,7 @@ std::string serialize(const Sweep& sweep) {
               {"shared", encoded(common.settings)},
               {"experiments", json::array()},
               {"excluded", json::array()}};
+  if (sweep.best > 0) result["best"] = sweep.best;
   if (sweep.measured)
     result["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};
   for (const Experiment& experiment : sweep.experiments)

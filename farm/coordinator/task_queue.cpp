@@ -13,8 +13,9 @@ namespace {
 constexpr int kMaxCandidates = 64;
 }  // namespace
 
-TaskQueue::TaskQueue(const std::vector<Task>& tasks)
+TaskQueue::TaskQueue(const std::vector<Task>& tasks, Selection* selection)
     : tasks_(tasks),
+      selection_(selection),
       state_(tasks.size(), State::waiting),
       outcomes_(tasks.size()),
       missing_(tasks.size()),
@@ -29,6 +30,7 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks)
       dependents_[input].push_back(number);
     }
     missing_[number] = static_cast<std::uint32_t>(task.inputs.size());
+    if (selection_ != nullptr && selection_->holds(number)) ++missing_[number];
     remaining_cost_ += task.cost;
   }
   // A short task that long ones depend on must run early, so tasks are ordered by critical path and not by their own
@@ -39,7 +41,22 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks)
     critical_paths_[number] += tasks[number].cost;
   }
   for (std::uint32_t number = 0; number < tasks.size(); ++number)
-    if (tasks[number].inputs.empty()) state_[number] = State::ready, ready_.insert(number);
+    if (missing_[number] == 0) state_[number] = State::ready, ready_.insert(number);
+  if (selection_ != nullptr) apply(selection_->begin());
+}
+
+void TaskQueue::apply(const Selection::Decision& decision) {
+  for (const std::uint32_t opened : decision.open)
+    if (!settled(opened)) satisfy(opened);
+  for (const std::uint32_t left : decision.leave_out)
+    if (!settled(left)) settle_one(left, {Status::left_out, "", 0});
+}
+
+/// One thing less is missing for a task that is not settled.
+void TaskQueue::satisfy(std::uint32_t task) {
+  if (--missing_[task] > 0) return;
+  state_[task] = State::ready;
+  ready_.insert(task);
 }
 
 void TaskQueue::settle_one(std::uint32_t task, Outcome outcome) {
@@ -47,7 +64,7 @@ void TaskQueue::settle_one(std::uint32_t task, Outcome outcome) {
   if (state_[task] == State::ready) ready_.erase(task);
   state_[task] = State::settled;
   ++done_;
-  failed_ += outcome.ok() ? 0 : 1;
+  failed_ += outcome.is_failure() ? 1 : 0;
   remaining_cost_ -= tasks_[task].cost;
   outcomes_[task] = std::move(outcome);
 }
@@ -68,12 +85,12 @@ bool TaskQueue::settle(std::uint32_t task, Outcome outcome) {
                                                      name_of(outcomes_[source].status), outcomes_[source].bytes);
         settle_one(dependent, {Status::input, reason, 0});
         settled_now.push_back(dependent);
-      } else if (--missing_[dependent] == 0) {
-        state_[dependent] = State::ready;
-        ready_.insert(dependent);
+      } else {
+        satisfy(dependent);
       }
     }
   }
+  if (selection_ != nullptr) apply(selection_->settled(task, outcomes_[task]));
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "farm/coordinator/selection.hpp"
 #include "farm/protocol/job.hpp"
 #include "farm/protocol/outcome.hpp"
 
@@ -15,8 +16,9 @@ namespace manyworlds::farm {
 
 class TaskQueue {
  public:
-  /// `tasks` must outlive this object. Every input must have a smaller number than the task that needs it.
-  explicit TaskQueue(const std::vector<Task>& tasks);
+  /// `tasks` and `selection` must outlive this object. Every input must have a smaller number than the task that needs
+  /// it. Without `selection` every task is computed.
+  explicit TaskQueue(const std::vector<Task>& tasks, Selection* selection = nullptr);
 
   /// Called for each settled task before it is counted; the place to write the journal.
   std::function<void(std::uint32_t task, const Outcome&)> on_settled;
@@ -47,6 +49,8 @@ class TaskQueue {
 
  private:
   enum class State : std::uint8_t { waiting, ready, assigned, settled };
+  void satisfy(std::uint32_t task);
+  void apply(const Selection::Decision& decision);
   struct LongestPathFirst {
     const std::vector<double>* critical_paths;
     bool operator()(std::uint32_t a, std::uint32_t b) const {
@@ -58,9 +62,10 @@ class TaskQueue {
   std::uint32_t assign(std::set<std::uint32_t, LongestPathFirst>::iterator ready);
 
   const std::vector<Task>& tasks_;
+  Selection* selection_;
   std::vector<State> state_;
   std::vector<Outcome> outcomes_;
-  std::vector<std::uint32_t> missing_;  // number of inputs not settled yet
+  std::vector<std::uint32_t> missing_;  // number of inputs not settled yet, and 1 if the selection holds the task
   std::vector<std::vector<std::uint32_t>> dependents_;
   std::vector<double> critical_paths_;  // cost of a task plus its costliest chain of dependents
   std::set<std::uint32_t, LongestPathFirst> ready_;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/step/compile/memory_requirement.hpp"
+#include "core/step/estimate/lower_bound.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "farm/plan/footprints.hpp"
 #include "farm/plan/naming_experiment.hpp"
@@ -36,7 +38,7 @@ class Planner {
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return fitting_[a].layout < fitting_[b].layout; });
-    std::vector<StepSummary> summaries = summarize_all(order);
+    std::vector<Summaries> summaries = summarize_all(order);
     for (std::size_t i = 0; i < order.size(); ++i) add_summary(summaries[i], fitting_[order[i]]);
     for (const FittingExperiment& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
     return std::move(plan_);
@@ -54,6 +56,14 @@ class Planner {
     std::vector<CollectiveRef> collectives;
     std::uint64_t instances = 0;
     double cost = 0;
+    std::optional<Key> bound;
+    core::Time floor_ps = 0;
+  };
+  /// What is known of an experiment that fits.
+  struct Summaries {
+    StepSummary step;
+    std::optional<StepSummary> bound;
+    core::Time floor_ps = 0;
   };
   struct FoundCollective {
     Key key;
@@ -81,16 +91,24 @@ class Planner {
   }
 
   /// Returns the summaries of the experiments in `order`.
-  std::vector<StepSummary> summarize_all(const std::vector<std::uint32_t>& order) const {
-    std::vector<StepSummary> result(order.size());
+  std::vector<Summaries> summarize_all(const std::vector<std::uint32_t>& order) const {
+    std::vector<Summaries> result(order.size());
     for_each_slice(order.size(), [&](std::size_t begin, std::size_t end) {
       experiments::GraphCache graphs;
       core::step::SimulationContext context(share_);
       for (std::size_t i = begin; i < end; ++i) {
         const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
-        naming_experiment(sweep_, experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
+        naming_experiment(sweep_, experiment, [&] { result[i] = summaries(configure(experiment, graphs), context); });
       }
     });
+    return result;
+  }
+
+  Summaries summaries(const Configuration& configuration, core::step::SimulationContext& context) const {
+    Summaries result{summary(configuration, context), {}, 0};
+    if (sweep_.best == 0 || configuration.transport.fidelity == core::network::Fidelity::analytic) return result;
+    result.bound = context.summary(farm::bound_of(configuration));
+    result.floor_ps = core::step::lower_bound_ps(configuration);
     return result;
   }
 
@@ -99,11 +117,14 @@ class Planner {
     const bool composed = configuration.composition == core::step::Composition::composed;
     // An analytic collective costs less than sending its result, so its step computes it.
     const bool packets = configuration.transport.fidelity == core::network::Fidelity::packet;
-    if (!share_ || !composed || !packets) result.collectives.clear();
+    // Of a sweep that asks for its best, most steps are left out, and so are their collectives.
+    if (!share_ || !composed || !packets || sweep_.best > 0) result.collectives.clear();
     return result;
   }
 
-  void add_summary(const StepSummary& summary, FittingExperiment& to) {
+  void add_summary(const Summaries& summaries, FittingExperiment& to) {
+    const StepSummary& summary = summaries.step;
+    if (summaries.bound) to.bound = summaries.bound->step, to.floor_ps = summaries.floor_ps;
     to.step = summary.step;
     to.instances = summary.instances;
     to.cost = summary.cost;
@@ -131,6 +152,7 @@ class Planner {
     step.instances = one.instances;
     step.cost = one.cost;
     step.layout = one.layout;
+    if (one.bound) step.bound = number_of_bound(one), step.floor_ps = one.floor_ps;
     step.collectives.reserve(one.collectives.size());
     for (const auto& [number, group] : one.collectives) {
       FoundCollective& found = found_[number];
@@ -145,6 +167,13 @@ class Planner {
     return next;
   }
 
+  std::uint32_t number_of_bound(const FittingExperiment& one) {
+    const auto next = static_cast<std::uint32_t>(plan_.bounds.size());
+    const auto [known, is_new] = bounds_.try_emplace(*one.bound, next);
+    if (is_new) plan_.bounds.push_back({*one.bound, one.experiment, one.cost, one.layout});
+    return known->second;
+  }
+
   const experiments::Sweep& sweep_;
   bool share_;
   experiments::GraphCache graphs_;
@@ -154,11 +183,17 @@ class Planner {
   std::vector<FittingExperiment> fitting_;
   std::map<Key, std::uint32_t> numbers_;  // indices in found_
   std::vector<FoundCollective> found_;
-  std::map<Key, std::uint32_t> steps_;
+  std::map<Key, std::uint32_t> steps_, bounds_;
   Plan plan_;
 };
 
 }  // namespace
+
+Configuration bound_of(Configuration configuration) {
+  configuration.transport.fidelity = core::network::Fidelity::analytic;
+  configuration.composition = core::step::Composition::composed;
+  return configuration;
+}
 
 Plan make_plan(const experiments::Sweep& sweep, bool share) {
   return Planner(sweep, share).make();
@@ -168,6 +203,7 @@ std::vector<Task> tasks_of(const Plan& plan, bool share) {
   std::vector<Task> tasks;
   for (const PlannedCollective& collective : plan.collectives)
     tasks.push_back({collective.key, collective.cost, share, {}, collective.layout});
+  for (const PlannedBound& bound : plan.bounds) tasks.push_back({bound.key, bound.cost, share, {}, bound.layout});
   for (const PlannedStep& step : plan.steps)
     tasks.push_back({step.key, step.cost, share, step.collectives, step.layout});
   return tasks;

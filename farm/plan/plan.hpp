@@ -9,6 +9,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/compile/configuration.hpp"
 #include "core/step/compile/ids.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/protocol/job.hpp"
@@ -16,6 +17,7 @@
 namespace manyworlds::farm {
 
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
+inline constexpr std::uint32_t kNoBound = UINT32_MAX;
 
 struct PlannedExperiment {
   core::memory::Footprint memory;  // of the rank that needs most; on mixed machines: of the rank with the least left
@@ -43,18 +45,46 @@ struct PlannedStep {
   std::vector<std::uint32_t> collectives;  // those it may ask for, ascending
   std::uint64_t instances = 0;             // number of collectives that one step runs
   double cost = 0;
+  std::uint32_t layout = 0;        // as in PlannedCollective
+  std::uint32_t bound = kNoBound;  // index in Plan::bounds
+  core::Time floor_ps = 0;         // if it has a bound: a lower bound of that (core/step/estimate)
+};
+
+/// The analytic step of an experiment, a lower bound of its own.
+struct PlannedBound {
+  core::sharing::Key key;
+  std::uint32_t experiment = 0;
+  double cost = 0;
   std::uint32_t layout = 0;  // as in PlannedCollective
 };
 
 struct Plan {
   std::vector<PlannedExperiment> experiments;
   std::vector<PlannedCollective> collectives;
+  std::vector<PlannedBound> bounds;  // of a sweep that asks for its best alone; then steps compute their collectives
   std::vector<PlannedStep> steps;
 
-  /// Tasks are numbered: first the collectives, then the steps.
-  std::uint32_t task_of_step(std::uint32_t step) const { return static_cast<std::uint32_t>(collectives.size()) + step; }
-  bool is_step(std::uint32_t task) const { return task >= collectives.size(); }
+  /// Tasks are numbered: first the collectives, then the bounds, then the steps.
+  std::uint32_t task_of_bound(std::uint32_t bound) const {
+    return static_cast<std::uint32_t>(collectives.size()) + bound;
+  }
+  std::uint32_t task_of_step(std::uint32_t step) const {
+    return task_of_bound(static_cast<std::uint32_t>(bounds.size())) + step;
+  }
+  bool is_step(std::uint32_t task) const { return task >= task_of_step(0); }
+  bool is_bound(std::uint32_t task) const { return task >= task_of_bound(0) && !is_step(task); }
+  /// Returns an experiment that needs the task.
+  std::uint32_t experiment_of(std::uint32_t task) const {
+    if (is_step(task)) return steps[task - task_of_step(0)].experiment;
+    return is_bound(task) ? bounds[task - task_of_bound(0)].experiment : collectives[task].experiment;
+  }
+  const char* kind_of(std::uint32_t task) const {
+    return is_step(task) ? "steps" : is_bound(task) ? "bounds" : "collectives";
+  }
 };
+
+/// Returns the analytic configuration whose step bounds that of another one.
+core::step::Configuration bound_of(core::step::Configuration configuration);
 
 /// Without `share`, every experiment is a step of its own without inputs. Throws InputError, naming the experiment, for
 /// one that cannot be simulated at all (a transport that would have to drop packets).

@@ -47,6 +47,9 @@ std::string SweepJob::spec(std::uint32_t task) const {
     task_spec.kind = SweepTaskSpec::Kind::step;
     task_spec.settings = settings(plan_.steps[task - plan_.task_of_step(0)].experiment);
     for (const std::uint32_t input : tasks_[task].inputs) task_spec.inputs.push_back(tasks_[input].key);
+  } else if (plan_.is_bound(task)) {
+    task_spec.kind = SweepTaskSpec::Kind::bound;
+    task_spec.settings = settings(plan_.experiment_of(task));
   } else {
     const PlannedCollective& collective = plan_.collectives[task];
     task_spec.kind = SweepTaskSpec::Kind::collective;
@@ -60,21 +63,21 @@ std::string SweepJob::spec(std::uint32_t task) const {
 
 bool SweepJob::is_valid_result(std::uint32_t task, std::string_view bytes) const {
   try {
-    return plan_.is_step(task) ? holds_step(plan_.steps.at(task - plan_.task_of_step(0)), bytes)
-                               : holds_collective(plan_.collectives.at(task), bytes);
+    if (!plan_.is_step(task) && !plan_.is_bound(task)) return holds_collective(plan_.collectives.at(task), bytes);
+    return holds_step(plan_.experiment_of(task), bytes);
   } catch (const core::InternalError&) {  // not the encoding of a result
     return false;
   }
 }
 
-bool SweepJob::holds_step(const PlannedStep& step, std::string_view bytes) const {
+bool SweepJob::holds_step(std::uint32_t experiment_id, std::string_view bytes) const {
   const auto result = core::step::decode_step(bytes);
   for (const auto* uses : {&result.kernels, &result.collectives, &result.episodes})
     for (const core::step::SubsimulationUse& used : *uses)
       if (!countable(used.times)) return false;
   if (!countable(result.link_hops) || !(result.too_large || result.step_ps > 0)) return false;
   if (result.by_kind.empty()) return true;
-  const auto& experiment = sweep_.experiments.at(step.experiment);
+  const auto& experiment = sweep_.experiments.at(experiment_id);
   return result.by_kind.size() == experiment.config().machines.size();
 }
 

@@ -31,7 +31,7 @@ class SweepJob : public Job {
 
  private:
   explicit SweepJob(const SerializedJob& job);
-  bool holds_step(const PlannedStep& step, std::string_view bytes) const;
+  bool holds_step(std::uint32_t experiment, std::string_view bytes) const;
 
   bool share_;
   experiments::Sweep sweep_;

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "farm/plan/collective_result.hpp"
+#include "farm/plan/plan.hpp"
 #include "io/process/cpu_time.hpp"
 
 namespace manyworlds::farm {
@@ -34,7 +35,8 @@ const CompiledStep& SweepRunner::compile(const core::step::Configuration& config
 
 std::string SweepRunner::run(const std::string& spec, std::span<const std::string> inputs) {
   const SweepTaskSpec decoded = decode_task_spec(spec);
-  return decoded.kind == SweepTaskSpec::Kind::step ? run_step(decoded, inputs) : run_collective(decoded);
+  if (decoded.kind == SweepTaskSpec::Kind::collective) return run_collective(decoded);
+  return decoded.kind == SweepTaskSpec::Kind::step ? run_step(decoded, inputs) : run_bound(decoded);
 }
 
 std::string SweepRunner::run_collective(const SweepTaskSpec& spec) {
@@ -44,6 +46,16 @@ std::string SweepRunner::run_collective(const SweepTaskSpec& spec) {
   CollectiveResult result{context_.isolated(configuration, spec.shape, spec.group, spec.key), {}};
   result.effort = {context_.link_hops() - hops, cpu_s() - begin};
   return encode(result);
+}
+
+std::string SweepRunner::run_bound(const SweepTaskSpec& spec) {
+  const double begin = cpu_s();
+  const core::step::Configuration configuration = bound_of(configure(spec.settings));
+  core::step::IsolatedResults local_results;
+  core::step::StepResult result =
+      context_.run(context_.compile(configuration, ranks_of(configuration)), share_ ? analytic_ : local_results);
+  result.cpu_s = cpu_s() - begin;
+  return core::step::encode(result);
 }
 
 std::string SweepRunner::run_step(const SweepTaskSpec& spec, std::span<const std::string> inputs) {

@@ -32,6 +32,7 @@ class SweepRunner : public Runner {
   core::step::Ranks ranks_of(const core::step::Configuration& configuration) const;
   const core::step::CompiledStep& compile(const core::step::Configuration& configuration, const std::string& settings);
   std::string run_collective(const SweepTaskSpec& spec);
+  std::string run_bound(const SweepTaskSpec& spec);
   std::string run_step(const SweepTaskSpec& spec, std::span<const std::string> inputs);
 
   bool share_;

@@ -91,7 +91,7 @@ SweepTaskSpec decode_task_spec(const std::string& bytes) {
   ByteReader from(bytes);
   SweepTaskSpec spec;
   spec.kind = from.get<SweepTaskSpec::Kind>();
-  MANYWORLDS_CHECK(spec.kind <= SweepTaskSpec::Kind::step, "task specification of kind {}",
+  MANYWORLDS_CHECK(spec.kind <= SweepTaskSpec::Kind::bound, "task specification of kind {}",
                    static_cast<int>(spec.kind));
   spec.settings = from.text();
   spec.key = key(from);

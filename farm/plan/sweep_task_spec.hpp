@@ -21,7 +21,7 @@ std::string encode(const SweepSharedSettings& common);
 SweepSharedSettings decode_common(const std::string& bytes);
 
 struct SweepTaskSpec {
-  enum class Kind : std::uint8_t { collective, step } kind = Kind::step;
+  enum class Kind : std::uint8_t { collective, step, bound } kind = Kind::step;
   std::string settings;    // own settings of one experiment that needs the task: experiments::serialize_own_settings()
   core::sharing::Key key;  // of a collective
   core::collective::Shape shape;           // of a collective

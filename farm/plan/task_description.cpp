@@ -13,7 +13,8 @@ std::vector<bool> steps_of(const Plan& plan, std::uint32_t task) {
   std::vector<bool> steps(plan.steps.size(), false);
   for (std::uint32_t step = 0; step < plan.steps.size(); ++step) {
     const auto& inputs = plan.steps[step].collectives;
-    steps[step] = plan.task_of_step(step) == task || std::binary_search(inputs.begin(), inputs.end(), task);
+    steps[step] = plan.task_of_step(step) == task || std::binary_search(inputs.begin(), inputs.end(), task) ||
+                  (plan.is_bound(task) && plan.steps[step].bound == task - plan.task_of_bound(0));
   }
   return steps;
 }
@@ -29,8 +30,7 @@ nlohmann::json describe_task(const SweepJob& job, std::uint32_t task) {
     if (plan.experiments[id].step == kNoStep || !steps[plan.experiments[id].step]) continue;
     if (++count <= kDescribedExperiments) experiments.push_back(id);
   }
-  const std::uint32_t first =
-      plan.is_step(task) ? plan.steps[task - plan.task_of_step(0)].experiment : plan.collectives[task].experiment;
+  const std::uint32_t first = plan.experiment_of(task);
   nlohmann::json configuration = nlohmann::json::object();
   for (const auto& [key, value] : job.sweep().experiments.at(first).settings)
     configuration[key] = experiments::to_json(value);

@@ -16,6 +16,7 @@ enum class Status : std::uint8_t {
   environment,  // caused by this machine: a memory or time limit, or a signal from outside; a retry may succeed
   input,        // a task whose result it needs failed
   pending,      // not computed yet; only shown, never sent or written
+  left_out,     // what is known of others says that nobody needs it; never sent or written
 };
 
 struct Outcome {
@@ -24,9 +25,10 @@ struct Outcome {
   std::int64_t elapsed_us = 0;    // run time; 0 if it came from the journal or the store
   std::uint8_t max_failures = 1;  // the task fails for good after this many failures with this status
   bool ok() const { return status == Status::ok; }
+  bool is_failure() const { return !ok() && status != Status::left_out; }
 };
 
-inline constexpr const char* kStatusNames[] = {"ok", "error", "crash", "environment", "input", "pending"};
+inline constexpr const char* kStatusNames[] = {"ok", "error", "crash", "environment", "input", "pending", "left_out"};
 
 /// Returns "ok" or the class of the failure.
 inline const char* name_of(Status status) {

@@ -58,6 +58,9 @@ Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
       totals.kernel_uses += total_uses(step.kernels) * experiments;
       totals.collective_uses += total_uses(step.collectives) * experiments;
       totals.episode_uses += total_uses(step.episodes) * experiments;
+    } else if (plan.is_bound(task)) {
+      const auto bound = core::step::decode_step(task_outcome.bytes);
+      effort = {bound.computed, bound.cpu_s};
     } else {
       effort = decode_collective(task_outcome.bytes).effort;
     }

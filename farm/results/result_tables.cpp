@@ -22,6 +22,7 @@
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/settings/calibration.hpp"
 #include "farm/results/result_costs.hpp"
+#include "farm/results/result_row.hpp"
 #include "farm/results/subsimulation_table.hpp"
 
 namespace manyworlds::farm {
@@ -33,88 +34,12 @@ using io::Column;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kNoCount = -1;
 
-/// The data of one experiment from which its row is made.
-struct Row {
-  const experiments::Experiment& experiment;
-  const PlannedExperiment& planned;
-  core::step::Configuration configuration;  // without its graph
-  std::string status, reason;
-  const StepResult* step = nullptr;                            // null unless it ran
-  experiments::Interval interval;                              // if the step was simulated by packets
-  std::array<bool, core::compute::kKernelKinds> guessed{};     // kinds of kernels, if it ran
-  std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
-  RowCosts costs;
-
-  bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
-  bool packets() const { return configuration.transport.fidelity == core::network::Fidelity::packet; }
-  bool has_interval() const { return step != nullptr && !analytic(); }
-  double gpus() const {
-    const auto& s = configuration.strategy;
-    return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
-  }
-  double tokens() const {
-    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
-  }
-  double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
-};
-
-using Rows = std::vector<Row>;
-
-Column text_column(std::string name, std::string description, const Rows& rows,
-                   const std::function<std::string(const Row&)>& value) {
-  std::vector<std::string> values;
-  for (const Row& row : rows) values.push_back(value(row));
-  return {std::move(name), "", std::move(description), std::move(values)};
-}
-
-/// Returns a column of numbers that experiments have only if they ran; NaN otherwise.
-Column real_column(std::string name, std::string unit, std::string description, const Rows& rows,
-                   const std::function<double(const Row&)>& value) {
-  std::vector<double> values;
-  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(row) : kNaN);
-  return {std::move(name), std::move(unit), std::move(description) + "; NaN where it did not run", std::move(values)};
-}
-
-/// Returns a column of counts that experiments have only if they ran; -1 otherwise.
-Column count_column(std::string name, std::string unit, std::string description, const Rows& rows,
-                    const std::function<std::int64_t(const StepResult&)>& value) {
-  std::vector<std::int64_t> values;
-  for (const Row& row : rows) values.push_back(row.step != nullptr ? value(*row.step) : kNoCount);
-  return {std::move(name), std::move(unit), std::move(description) + "; -1 where it did not run", std::move(values)};
-}
-
-/// Returns a column of integers that every experiment has, whether it ran or not.
-Column integer_column(std::string name, std::string unit, std::string description, const Rows& rows,
-                      const std::function<std::int64_t(const Row&)>& value) {
-  std::vector<std::int64_t> values;
-  for (const Row& row : rows) values.push_back(value(row));
-  return {std::move(name), std::move(unit), std::move(description), std::move(values)};
-}
-
-/// Returns the column of one axis; `value(i)` is the value of row i.
-Column axis_column(const experiments::AxisColumn& axis, std::size_t rows,
-                   const std::function<const core::OptionValue&(std::size_t)>& value) {
-  Column column{axis.name, axis.unit, axis.description, {}};
-  const auto fill = [&](auto values, auto convert) {
-    for (std::size_t i = 0; i < rows; ++i) values.push_back(convert(value(i)));
-    column.values = std::move(values);
-  };
-  using Kind = core::OptionInfo::Kind;
-  if (axis.kind == Kind::integer)
-    fill(std::vector<std::int64_t>(), [](const auto& held) { return std::get<std::int64_t>(held); });
-  else if (axis.kind == Kind::real)
-    fill(std::vector<double>(), [](const auto& held) { return std::get<double>(held); });
-  else if (axis.kind == Kind::boolean)
-    fill(std::vector<std::string>(), [](const auto& held) { return std::get<bool>(held) ? "true" : "false"; });
-  else
-    fill(std::vector<std::string>(), [](const auto& held) { return std::get<std::string>(held); });
-  return column;
-}
-
 void add_status_columns(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(text_column("status",
-                           "ran, out_of_memory, too_large (beyond its limit), failed, or pending: not computed yet",
-                           rows, [](const Row& row) { return row.status; }));
+  to.push_back(text_column(
+      "status",
+      "ran, out_of_memory, too_large (beyond its limit), failed, bounded (its lower bound is behind the best that are "
+      "asked for), or pending: not computed yet",
+      rows, [](const Row& row) { return row.status; }));
   to.push_back(text_column("reason", "why it did not run", rows, [](const Row& row) { return row.reason; }));
   to.push_back(text_column("fidelity",
                            "packet: every packet on every link; fluid: collectives share links max-min fairly; "
@@ -142,6 +67,18 @@ double mfu_of(const Row& row) {
   MANYWORLDS_CHECK(mfu <= 1 || configuration.gpu.measured, "an MFU of {:.1f} % of the {} peak", 100 * mfu,
                    core::compute::precision_names()[static_cast<std::size_t>(configuration.strategy.stack.precision)]);
   return mfu;
+}
+
+/// Adds the lower bounds of a sweep that asks for its best.
+void add_bounds(std::vector<Column>& to, const Rows& rows) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.bound_ps.has_value(); })) return;
+  std::vector<double> values;
+  for (const Row& row : rows) values.push_back(row.bound_ps ? core::seconds(*row.bound_ps) : kNaN);
+  to.push_back({"step_time_bound_s", "s",
+                "lower bound of the step time: the analytic step, or sums over a micro-batch where these say enough; "
+                "NaN where there is "
+                "none",
+                std::move(values)});
 }
 
 void add_throughput_columns(std::vector<Column>& to, const Rows& rows) {
@@ -372,7 +309,7 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
-  for (const Adder& add : {Adder(add_status_columns), Adder(add_throughput_columns), Adder(costs),
+  for (const Adder& add : {Adder(add_status_columns), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
                            Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
                            Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_fluid_error)})
     add(computed, rows);
@@ -427,8 +364,9 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
                              core::gib(static_cast<double>(row.planned.memory_bytes)));
   } else if (const auto& step = steps.at(row.planned.step); !step) {
     const Outcome& none = outcome(plan.task_of_step(row.planned.step));
-    row.status = none.status == Status::pending ? "pending" : "failed";
+    row.status = none.status == Status::pending ? "pending" : none.status == Status::left_out ? "bounded" : "failed";
     row.reason = none.bytes;
+    if (none.status == Status::left_out) row.reason = "its lower bound is behind the best that are asked for";
   } else if (step->too_large) {
     const auto& limit = row.configuration.limit;
     row.status = "too_large";
@@ -441,6 +379,13 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
     if (configuration.gpu.measured)
       row.kernels =
           core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu);
+  }
+  if (row.planned.step != kNoStep && plan.steps[row.planned.step].floor_ps > 0) {
+    const PlannedStep& step = plan.steps[row.planned.step];
+    row.bound_ps = step.floor_ps;
+    if (step.bound != kNoBound)
+      if (const Outcome& known = outcome(plan.task_of_bound(step.bound)); known.ok())
+        row.bound_ps = std::max(step.floor_ps, core::step::decode_step(known.bytes).step_ps);
   }
   row.costs = costs_of(config, row.step, graphs);
   return row;
@@ -479,6 +424,7 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
   results.spec = sweep.text;
   if (!results.spec.ends_with('\n')) results.spec += '\n';
   for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
+  if (sweep.best > 0) results.spec += fmt::format("# the best {} are asked for\n", sweep.best);
   if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumedPrefix, sweep.assumed);
   add_experiments(results, sweep, rows);
   results.excluded = excluded_table(sweep);

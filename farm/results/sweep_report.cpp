@@ -50,7 +50,7 @@ std::string exclusions_text(const io::Table& excluded) {
 Json summary_json(const io::Results& results) {
   Json result;
   result["experiments"] = results.experiments.rows();
-  for (const char* status : {"ran", "out_of_memory", "too_large", "failed", "pending"}) {
+  for (const char* status : {"ran", "bounded", "out_of_memory", "too_large", "failed", "pending"}) {
     const auto counted = statuses(results);
     const auto found = counted.find(status);
     result[status] = found == counted.end() ? 0 : found->second;
@@ -84,6 +84,16 @@ std::string summary_text(const io::Results& results) {
         "of equal episodes, clusters and ranks, mostly of one experiment\n",
         group_digits(simulated), group_digits(transferred), group_digits(number("link_hops_skipped_steps")),
         group_digits(number("link_hops_skipped_collectives")), group_digits(number("link_hops_skipped_periods")));
+  if (const double best = number("best"); best > 0) {
+    const auto counts = statuses(results);
+    const auto count_of = [&](const char* status) { return counts.count(status) > 0 ? counts.at(status) : 0; };
+    text +=
+        fmt::format("the best {} are {}: {} were simulated, and the lower bounds of {} others are behind them\n", best,
+                    count_of("pending") > 0  ? "not found yet"
+                    : count_of("failed") > 0 ? "proven but for those that failed"
+                                             : "proven",
+                    count_of("ran"), count_of("bounded"));
+  }
   if (const std::string alone = io::one_by_one_text(results); !alone.empty()) text += alone + "\n";
   return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
                             group_digits(number("tasks_computed")), group_digits(number("tasks_from_journal")),

@@ -90,7 +90,8 @@ RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, co
                       ProgressLine* line, serve::LiveServer* live) try {
   const std::unique_ptr<Job> job = zygote.kind().plan(serialized_job);
   return_freed_memory();  // planning allocates much memory that is not kept
-  TaskQueue queue(job->tasks());
+  const std::unique_ptr<Selection> selection = hooks.selection ? hooks.selection(*job, ranks) : nullptr;
+  TaskQueue queue(job->tasks(), selection.get());
   RunRecorder ledger(options, directory, ranks, *job, queue, hooks);
   try {
     Coordinator coordinator(queue, transport, *job, coordinator_options(options));

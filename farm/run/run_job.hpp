@@ -52,6 +52,8 @@ struct RunStatistics {
 };
 
 struct RunHooks {
+  /// Returns what decides which tasks are computed; null: all are.
+  std::function<std::unique_ptr<Selection>(const Job&, int ranks)> selection;
   /// Returns the name of each task's kind, for the progress display.
   std::function<std::vector<std::string>(const Job&)> kinds;
   /// Called after each settled task, which is in the journal by then.

@@ -99,6 +99,11 @@ void RunRecorder::settle_from_store() {
 
 /// Called by the TaskQueue before it counts the task: the record reaches the disk first.
 void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
+  if (outcome.status == Status::left_out) {
+    progress_->settled(task, outcome, true);
+    if (hooks_.on_result) hooks_.on_result(task, outcome);
+    return;
+  }
   if (source_ != Source::journal) append_to_journal(task, outcome);
   if (source_ == Source::computed && outcome.ok() && job_.tasks()[task].storable)
     store_->put(job_.tasks()[task].key, outcome.bytes);
@@ -116,7 +121,7 @@ void RunRecorder::append_to_journal(std::uint32_t task, const Outcome& outcome) 
   const core::sharing::Key& key = job_.tasks()[task].key;
   if (outcome.ok())
     journal_->append(io::kResultRecord, key, outcome.bytes);
-  else if (outcome.status != Status::input)
+  else if (outcome.is_failure() && outcome.status != Status::input)
     journal_->append(io::kFailureRecord, key, fmt::format("{}\n{}", name_of(outcome.status), outcome.bytes));
 }
 
@@ -165,7 +170,7 @@ RunOutcome RunRecorder::close(bool drained) {
   write_results();
   nlohmann::json failures = nlohmann::json::array();
   for (std::uint32_t task = 0; task < queue_.total() && failures.size() < kListedFailures; ++task) {
-    if (!queue_.settled(task) || queue_.outcome(task).ok()) continue;
+    if (!queue_.settled(task) || !queue_.outcome(task).is_failure()) continue;
     const Outcome& failed = queue_.outcome(task);
     nlohmann::json entry = hooks_.describe ? hooks_.describe(job_, task) : nlohmann::json::object();
     entry["task"] = task;

@@ -76,8 +76,8 @@ void add_run_gauges(std::string& text, const json& status) {
 void add_experiments(std::string& text, const json& status) {
   if (const auto found = status.find("experiments"); found != status.end()) {
     Metric metric(text, "experiments", "gauge", "Experiments by what became of them.");
-    for (const char* what : {"ran", "out_of_memory", "too_large", "failed", "pending"})
-      metric.sample("status", what, found->at(what));
+    for (const char* what : {"ran", "bounded", "out_of_memory", "too_large", "failed", "pending"})
+      metric.sample("status", what, found->value(what, 0));
   }
   const auto ranking = status.find("ranking");
   if (ranking == status.end() || !ranking->is_object() || ranking->at("rows").empty()) return;

@@ -35,7 +35,7 @@ Progress::Progress(const std::vector<std::string>& kinds, const std::vector<doub
 void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
   Count& count = counts_[kind_of_.at(task)];
   ++count.done;
-  count.failed += outcome.ok() ? 0 : 1;
+  count.failed += outcome.is_failure() ? 1 : 0;
   quarantined_ += outcome.status == Status::crash ? 1 : 0;
   count.cost_left -= costs_[task];
   if (known) {
@@ -184,8 +184,8 @@ std::string describe_load(const nlohmann::json& load) {
 std::string describe_experiments(const nlohmann::json& status) {
   if (!status.contains("experiments")) return {};
   std::string text = "experiments:";
-  for (const char* what : {"ran", "out_of_memory", "too_large", "failed", "pending"})
-    if (const auto count = status["experiments"].at(what).get<std::uint64_t>(); count > 0)
+  for (const char* what : {"ran", "bounded", "out_of_memory", "too_large", "failed", "pending"})
+    if (const auto count = status["experiments"].value(what, std::uint64_t{0}); count > 0)
       text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", count, what);
   text += "\n";
   const nlohmann::json ranking = status.value("ranking", nlohmann::json());

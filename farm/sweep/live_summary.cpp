@@ -59,7 +59,7 @@ LiveSummary::LiveSummary(const SweepJob& job)
 
 void LiveSummary::settled(std::uint32_t task, const Outcome& outcome) {
   const Plan& plan = job_.plan();
-  if (!outcome.ok() && outcome.status != Status::input) {
+  if (outcome.is_failure() && outcome.status != Status::input) {
     failures_.push_back({task, outcome.status, shortened(outcome.bytes, kMaxReasonBytes)});
     if (failures_.size() > kMaxFailures) failures_.pop_front();
   }
@@ -67,7 +67,7 @@ void LiveSummary::settled(std::uint32_t task, const Outcome& outcome) {
   const std::uint32_t step = task - plan.task_of_step(0);
   const std::size_t experiments = experiments_of_[step].size();
   if (!outcome.ok()) {
-    failed_ += experiments;
+    (outcome.is_failure() ? failed_ : bounded_) += experiments;
     return;
   }
   const auto result = core::step::decode_step(outcome.bytes);
@@ -152,10 +152,11 @@ nlohmann::json LiveSummary::to_json() const {
           {"experiments",
            {{"total", total_},
             {"ran", ran_},
+            {"bounded", bounded_},
             {"out_of_memory", out_of_memory_},
             {"too_large", too_large_},
             {"failed", failed_},
-            {"pending", total_ - ran_ - out_of_memory_ - too_large_ - failed_},
+            {"pending", total_ - ran_ - bounded_ - out_of_memory_ - too_large_ - failed_},
             {"excluded", job_.sweep().excluded.size()}}},
           {"ranking", ranking_json()},
           {"pareto", pareto_json()},
@@ -195,12 +196,10 @@ nlohmann::json LiveSummary::failures_json() const {
   const Plan& plan = job_.plan();
   nlohmann::json members = nlohmann::json::array();
   for (const Failure& failure : failures_) {
-    const bool step = plan.is_step(failure.task);
     members.push_back({{"task", failure.task},
-                       {"kind", step ? "steps" : "collectives"},
+                       {"kind", plan.kind_of(failure.task)},
                        {"class", name_of(failure.status)},
-                       {"experiment", step ? plan.steps[failure.task - plan.task_of_step(0)].experiment
-                                           : plan.collectives[failure.task].experiment},
+                       {"experiment", plan.experiment_of(failure.task)},
                        {"reason", failure.reason}});
   }
   return members;

@@ -59,7 +59,7 @@ class LiveSummary {
   const SweepJob& job_;
   experiments::Uncertainty uncertainty_;
   std::vector<std::vector<std::uint32_t>> experiments_of_;  // by step
-  std::uint64_t total_ = 0, out_of_memory_ = 0, ran_ = 0, too_large_ = 0, failed_ = 0;
+  std::uint64_t total_ = 0, out_of_memory_ = 0, ran_ = 0, too_large_ = 0, bounded_ = 0, failed_ = 0;
   std::deque<std::uint32_t> pending_;  // experiments that ran and are in no row yet
   std::vector<bool> is_added_;         // by experiment
   std::uint64_t ranked_ = 0;

@@ -16,6 +16,7 @@
 #include "farm/run/run_recorder.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/status/run_status.hpp"
+#include "farm/sweep/best_selection.hpp"
 #include "farm/sweep/live_summary.hpp"
 #include "farm/sweep/one_by_one.hpp"
 #include "farm/system/console.hpp"
@@ -30,8 +31,9 @@ namespace manyworlds::farm {
 namespace {
 
 std::vector<std::string> kinds_of(const Plan& plan) {
-  std::vector<std::string> kinds(plan.collectives.size(), "collectives");
-  kinds.insert(kinds.end(), plan.steps.size(), "steps");
+  std::vector<std::string> kinds;
+  for (std::uint32_t task = 0; task < plan.task_of_step(static_cast<std::uint32_t>(plan.steps.size())); ++task)
+    kinds.emplace_back(plan.kind_of(task));
   return kinds;
 }
 
@@ -43,7 +45,10 @@ OutcomeOf outcomes_in(const TaskQueue& schedule, const Outcome& pending) {
 /// Reports the status of the experiments to watchers. Computing it takes about 1 % of the time since the last report.
 class StatusReporter {
  public:
-  void begin(const SweepJob& job) { summary_.emplace(job); }
+  void begin(const SweepJob& job) {
+    summary_.emplace(job);
+    is_selected_ = job.sweep().best > 0;
+  }
   LiveSummary& summary() { return summary_.value(); }
   /// Reports the CPU time of the experiments one by one over that of the run; 0: it is not known.
   void told(double sharing) { sharing_ = sharing; }
@@ -53,6 +58,7 @@ class StatusReporter {
     summary().catch_up(outcomes_in(schedule, pending), (now - last_) / 100);
     last_ = now;
     nlohmann::json members = summary().to_json();
+    if (is_selected_) members["time_left_s"] = nullptr;  // how much is left shows only when nothing is
     members["sharing"] = sharing_ > 0 ? nlohmann::json(sharing_) : nlohmann::json(nullptr);
     return members;
   }
@@ -62,6 +68,7 @@ class StatusReporter {
   std::optional<LiveSummary> summary_;  // set in the coordinating process
   steady_clock::time_point last_ = steady_clock::now();
   double sharing_ = 0;
+  bool is_selected_ = false;
 };
 
 /// Returns what the experiments of a complete run would take one by one, if that can be measured.
@@ -75,6 +82,11 @@ std::optional<OneByOne> one_by_one(const RunOptions& options, const SweepJob& jo
 /// Without `zygote` nothing can be simulated any more.
 RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& reporter, Zygote* zygote) {
   RunHooks hooks;
+  hooks.selection = [](const Job& job, int ranks) -> std::unique_ptr<Selection> {
+    const auto& sweep = dynamic_cast<const SweepJob&>(job);
+    if (sweep.sweep().best == 0) return nullptr;
+    return std::make_unique<BestSelection>(sweep, static_cast<std::size_t>(ranks));
+  };
   hooks.kinds = [&reporter](const Job& job) {
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
     reporter.begin(sweep);
@@ -92,10 +104,15 @@ RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& report
     const auto& sweep = dynamic_cast<const SweepJob&>(job);
     const Outcome pending{Status::pending, "", 0};
     const OutcomeOf outcome = outcomes_in(schedule, pending);
-    io::Results results = make_results(sweep.sweep(), sweep.plan(), outcome);
+    const bool is_selected = sweep.sweep().best > 0 && schedule.complete();
+    const SelectedResults selected =
+        is_selected ? selected_results(sweep, outcome) : SelectedResults{sweep.plan(), outcome};
+    io::Results results = make_results(sweep.sweep(), selected.plan, selected.outcome);
     reporter.summary().add_all_rows(results);
     const auto alone = share ? one_by_one(options, sweep, schedule, outcome, statistics, zygote) : std::nullopt;
     add_provenance(results, sweep.plan(), outcome, statistics, share, alone);
+    if (const std::uint32_t best = sweep.sweep().best; best > 0)
+      results.provenance.push_back({"best", static_cast<std::int64_t>(best)});
     reporter.told(io::provenance_number(results, "one_by_one_over_sweep"));
     io::write_results(options.directory / "results.h5", results);
   };

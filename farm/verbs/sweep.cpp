@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "experiments/sweep/best.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
@@ -50,6 +51,8 @@ int run_sweep(const Invocation& invocation) {
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
+      "best", "simulate only what may be among the K best by its lower bound, and prove that these are the best",
+      cxxopts::value<std::uint32_t>(), "K")(
       "estimate",
       "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
       "value: 10s",
@@ -70,7 +73,15 @@ int run_sweep(const Invocation& invocation) {
   std::optional<experiments::Sweep> sweep =
       experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog);
   refuse_guesses(*parsed, *sweep);
+  if (parsed->count("best") > 0) {
+    const auto best = (*parsed)["best"].as<std::uint32_t>();
+    if (best == 0) throw core::InputError("is at least 1", "--best");
+    experiments::ask_for_best(*sweep, best, "--best");
+  }
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
+  if (sweep->best > 0 && !shard.whole())
+    throw core::InputError("the best of a sweep are proven by all of it: run it in one part, on as many ranks",
+                           "--shard");
   if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, *parsed, *invocation.zygote);
   std::string directory = run_directory_of(*parsed, sweep->name);
   if (parsed->count("output") == 0) directory = shard_directory(directory, shard);

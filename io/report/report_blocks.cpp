@@ -86,6 +86,7 @@ void tell_fidelities(const Results& results, std::vector<std::vector<std::string
 std::string status_words(const std::string& status) {
   if (status == "out_of_memory") return "do not fit into memory";
   if (status == "too_large") return "exceed their limit";
+  if (status == "bounded") return "left out, as their lower bounds are behind the best that are asked for";
   return status;
 }
 
@@ -296,11 +297,14 @@ void add_failures(Report& report) {
     return found == counts.end() ? std::size_t{0} : found->second;
   };
   to.push_back(Heading{"What did not run", "not"});
-  to.push_back(
-      Paragraph{fmt::format("{} do not fit into memory, {} failed, {} exceed their limit, {} are pending; {} "
-                            "combinations were left out as invalid.",
-                            count_of("out_of_memory"), count_of("failed"), count_of("too_large"), count_of("pending"),
-                            results.excluded.rows())});
+  to.push_back(Paragraph{
+      fmt::format("{} do not fit into memory, {} failed, {} exceed their limit, {} are pending{}; {} "
+                  "combinations were left out as invalid.",
+                  count_of("out_of_memory"), count_of("failed"), count_of("too_large"), count_of("pending"),
+                  count_of("bounded") == 0
+                      ? ""
+                      : fmt::format(", {} have lower bounds behind the best that are asked for", count_of("bounded")),
+                  results.excluded.rows())});
   if (const auto nearly = nearly_fitting(results, kMaxNearlyFitting); !nearly.empty()) {
     const Axes axes(results);
     TableBlock lines{{{"id", "layout", "needs", "of", "too much by"}}, {false, true, false, false, false}};

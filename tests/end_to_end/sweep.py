@@ -143,6 +143,46 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(refused.stderr, "manyworlds sweep: --estimate: is for a sweep that does not run: add --dry-run\n")
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_the_best_of_a_sweep_are_those_of_all_of_it_for_any_ranks_and_interruption(self):
+        tiny = SWEEPS / "tiny.yaml"
+        self.sweep(tiny, "-o", "whole", "--store", "none")
+        def of_rows(rows):
+            return [(row["columns"]["id"], row["columns"]["step_time_s"]) for row in rows]
+        whole = json.loads(run("top", "whole", "-k", "3", "--json", directory=self.directory).stdout)["rows"]
+        for name, words in [("one", ["-j", "1"]), ("three", ["-j", "3", "--in-process"]), ("apart", ["--no-sharing"])]:
+            told = self.sweep(tiny, "--best", "3", "-o", name, "--store", "none", *words)
+            ran = re.search(r"the best 3 are proven: (\d+) were simulated, and the lower bounds of (\d+) others", told.stderr)
+            self.assertIsNotNone(ran, told.stderr)
+            self.assertEqual(int(ran[1]) + int(ran[2]), 20)
+            self.assertLess(int(ran[1]), 10)
+            best = json.loads(run("top", name, "-k", "3", "--json", directory=self.directory).stdout)["rows"]
+            self.assertEqual(of_rows(best), of_rows(whole))
+        self.assert_same("one", "three", "apart")
+        (self.directory / "mine.yaml").write_text(tiny.read_text() + "best: 3\n")
+        self.sweep("mine.yaml", "-o", "written", "--store", "none")
+        with h5py.File(self.directory / "one/results.h5") as one, h5py.File(self.directory / "written/results.h5") as other:
+            for column in one["experiments"]:
+                self.assertEqual(one["experiments"][column][:].tobytes(), other["experiments"][column][:].tobytes(), column)
+        with h5py.File(self.directory / "one/results.h5") as f:
+            bounded = f["experiments/status"][:] == b"bounded"
+            self.assertTrue((f["experiments/step_time_bound_s"][:] > 0).all())
+            worst = sorted(f["experiments/step_time_s"][:][~bounded])
+            self.assertLess(worst[0], worst[-1])
+
+    def test_the_best_are_refused_where_nothing_proves_them(self):
+        tiny = SWEEPS / "tiny.yaml"
+        for words, reason in [(["--best", "0"], "--best: is at least 1"),
+                              (["--best", "3", "--shard", "1/2"], "--shard: the best of a sweep are proven by all of it: run it in "
+                               "one part, on as many ranks"),
+                              (["--best", "x"], "")]:
+            refused = self.sweep(tiny, *words, expect=2).stderr
+            self.assertEqual(len(refused.splitlines()), 1)
+            self.assertIn(reason, refused)
+        (self.directory / "mine.yaml").write_text(tiny.read_text().replace("objective: tokens_per_s_per_gpu",
+                                                                           "objective: memory_peak_bytes") + "best: 3\n")
+        self.assertIn("no lower bound proves the best by memory_peak_bytes; rank by tokens_per_s_per_gpu",
+                      self.sweep("mine.yaml", expect=2).stderr)
+
     def test_the_published_175b_step_is_predicted_beside_its_measurement(self):
         done = run("run", SWEEPS / "korthikanti-175b.yaml", directory=self.directory).stdout
         self.assertRegex(done, r"predicted [\d.]+ s, measured 13\.750 s: [+-][\d.]+ % \(Korthikanti et al\. 2022")

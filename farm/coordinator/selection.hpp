@@ -1,0 +1,25 @@
+// Decides which tasks of a job are computed, where that follows from the results of others.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "farm/protocol/outcome.hpp"
+
+namespace manyworlds::farm {
+
+class Selection {
+ public:
+  virtual ~Selection() = default;
+  /// Returns whether a task waits, beside its inputs, until it is opened or left out.
+  virtual bool holds(std::uint32_t task) const = 0;
+  struct Decision {
+    std::vector<std::uint32_t> open, leave_out;
+  };
+  /// Returns what is decided before anything has settled.
+  virtual Decision begin() = 0;
+  /// Returns what the outcome of a task decides. A task may settle before it was opened, from a journal or a store.
+  virtual Decision settled(std::uint32_t task, const Outcome& outcome) = 0;
+};
+
+}  // namespace manyworlds::farm

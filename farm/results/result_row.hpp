@@ -1,0 +1,65 @@
+// The row of an experiment in the results, and columns made of rows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/step/run/result.hpp"
+#include "core/workload/build/measurement_coverage.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "farm/plan/plan.hpp"
+#include "farm/results/result_costs.hpp"
+#include "io/results/results.hpp"
+
+namespace manyworlds::farm {
+
+/// The data of one experiment from which its row is made.
+struct Row {
+  const experiments::Experiment& experiment;
+  const PlannedExperiment& planned;
+  core::step::Configuration configuration;  // without its graph
+  std::string status, reason;
+  const core::step::StepResult* step = nullptr;                // null unless it ran
+  experiments::Interval interval;                              // if the step was simulated by packets
+  std::array<bool, core::compute::kKernelKinds> guessed{};     // kinds of kernels, if it ran
+  std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
+  RowCosts costs;
+  std::optional<core::Time> bound_ps = {};  // of a sweep that asks for its best
+
+  bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
+  bool packets() const { return configuration.transport.fidelity == core::network::Fidelity::packet; }
+  bool has_interval() const { return step != nullptr && !analytic(); }
+  double gpus() const {
+    const auto& s = configuration.strategy;
+    return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
+  }
+  double tokens() const {
+    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
+  }
+  double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
+};
+
+using Rows = std::vector<Row>;
+
+/// Returns a column of texts.
+io::Column text_column(std::string name, std::string description, const Rows& rows,
+                       const std::function<std::string(const Row&)>& value);
+/// Returns a column of numbers that experiments have only if they ran; NaN otherwise.
+io::Column real_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                       const std::function<double(const Row&)>& value);
+/// Returns a column of counts that experiments have only if they ran; -1 otherwise.
+io::Column count_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                        const std::function<std::int64_t(const core::step::StepResult&)>& value);
+/// Returns a column of integers that every experiment has, whether it ran or not.
+io::Column integer_column(std::string name, std::string unit, std::string description, const Rows& rows,
+                          const std::function<std::int64_t(const Row&)>& value);
+/// Returns the column of one axis; `value(i)` is the value of row i.
+io::Column axis_column(const experiments::AxisColumn& axis, std::size_t rows,
+                       const std::function<const core::OptionValue&(std::size_t)>& value);
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,68 @@
+// Which steps of a sweep are simulated when only its best experiments are asked for: those whose lower bound says that
+// they may be among them, the best bound first. Bounds are a ladder: sums over one micro-batch, known when the sweep is
+// planned (core/step/estimate/lower_bound.hpp); the analytic step, a task of its own, if the sums leave the experiment
+// open; then the step itself.
+//
+// An experiment is left out once as many others as are asked for have a better result than its bound. So which are left
+// out follows from bounds and results alone: the same for any number of ranks, and after any interruption.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "farm/coordinator/selection.hpp"
+#include "farm/plan/sweep_job.hpp"
+#include "farm/results/result_tables.hpp"
+
+namespace manyworlds::farm {
+
+class BestSelection : public Selection {
+ public:
+  /// Keeps `at_once` tasks open. The job must outlive it, and ask for its best.
+  BestSelection(const SweepJob& job, std::size_t at_once);
+
+  bool holds(std::uint32_t task) const override;
+  Decision begin() override { return decide(); }
+  Decision settled(std::uint32_t task, const Outcome& outcome) override;
+
+  /// Returns whether a step may be, or is, among the best, from what has settled; always for one without a bound.
+  bool is_needed(std::uint32_t step) const { return may_be_best(bounds_[step]); }
+  /// The same by its sums over a micro-batch alone.
+  bool is_needed_by_sums(std::uint32_t step) const { return may_be_best(floors_[step]); }
+
+ private:
+  bool has_bound(std::uint32_t step) const { return job_.plan().steps[step].bound != kNoBound; }
+  std::vector<double> values_of(std::uint32_t step, const Outcome& outcome) const;
+  double best_value_of(std::uint32_t step, const Outcome& outcome) const;
+  bool may_be_best(double bound) const;
+  void settle_bound(std::uint32_t bound, const Outcome& outcome);
+  void settle_step(std::uint32_t step, const Outcome& outcome);
+  Decision decide();
+  void leave_out_the_rest(Decision& decision);
+
+  const SweepJob& job_;
+  std::size_t at_once_;
+  bool more_is_better_;
+  experiments::Uncertainty uncertainty_;
+  std::vector<std::vector<std::uint32_t>> experiments_of_;  // by step
+  std::vector<std::vector<std::uint32_t>> steps_of_;        // by bound
+  std::vector<double> floors_;   // by step: the objective of its best experiment by its sums; less is better
+  std::vector<double> bounds_;   // the same by what is known so far
+  std::vector<double> results_;  // of experiments that ran, less is better, ascending
+  std::set<std::pair<double, std::uint32_t>> held_;  // steps that are neither open nor settled, by their bounds
+  enum class State : std::uint8_t { held, open, settled };
+  std::vector<State> bound_state_, step_state_;
+  std::size_t open_ = 0;
+};
+
+/// A complete sweep that asks for its best as its results show it, whatever ranks have simulated before others showed
+/// that nobody needs it.
+struct SelectedResults {
+  Plan plan;  // without bounds of steps that their sums leave out
+  OutcomeOf outcome;
+};
+SelectedResults selected_results(const SweepJob& job, const OutcomeOf& outcome);
+
+}  // namespace manyworlds::farm

@@ -1,0 +1,183 @@
+// A sweep that asks for its best: what is simulated, against the whole sweep.
+#include "farm/sweep/best_selection.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "core/step/run/result.hpp"
+#include "experiments/sweep/best.hpp"
+#include "farm/coordinator/task_queue.hpp"
+#include "tests/farm/sweep_samples.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using namespace manyworlds::farm::testing;
+
+namespace {
+
+const std::string kAxes =
+    "axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2], strategy.micro_batch: [1, 2],\n"
+    "       topology: [{fat_tree: {leaf_hosts: 1, oversubscription: 4}}, {rail_optimized: {}}], transport.seed: [1, "
+    "2]}\n";
+
+SweepJob job_of(std::uint32_t best, const std::string& objective = "step_time_s") {
+  experiments::Sweep sweep = small_sweep(kAxes + "objective: " + objective + "\n",
+                                         {"cluster.usd_per_gpu_hour=2", "transport.routing=ecmp_hash"});
+  if (best > 0) experiments::ask_for_best(sweep, best, "--best");
+  return SweepJob(serialize_job(sweep, {}));
+}
+
+/// Runs the tasks that are ready in a random order, `at_once` steps open; `known` tasks are settled before, as by a
+/// journal.
+struct SelectedRun {
+  SelectedRun(const SweepJob& of, std::size_t at_once, std::uint32_t seed, const std::vector<std::uint32_t>& known = {})
+      : job(of), selection(job, at_once), queue(job.tasks(), &selection) {
+    SweepRunner runner(job.common_spec());
+    for (const std::uint32_t task : known) queue.settle(task, run_guarded(runner, job.spec(task), {}));
+    std::mt19937 random(seed);
+    while (!queue.complete()) {
+      std::vector<std::uint32_t> taken;
+      while (const auto task = queue.take()) taken.push_back(*task);
+      REQUIRE_FALSE(taken.empty());
+      std::shuffle(taken.begin(), taken.end(), random);
+      for (const std::uint32_t task : taken) queue.settle(task, run_guarded(runner, job.spec(task), {}));
+    }
+  }
+  io::Results results() const {
+    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& { return queue.outcome(task); };
+    const SelectedResults selected = selected_results(job, outcome);
+    return make_results(job.sweep(), selected.plan, selected.outcome);
+  }
+  const SweepJob& job;
+  BestSelection selection;
+  TaskQueue queue;
+};
+
+std::vector<double> times_of(const io::Results& results, const std::string& column) {
+  std::vector<double> times;
+  for (std::size_t row = 0; row < results.experiments.rows(); ++row)
+    times.push_back(results.experiments.find(column)->number_at(row));
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("of a sweep's best those are simulated whose bound is no worse than the last of them") {
+  const SweepJob whole = job_of(0);
+  const std::vector<Outcome> all = run_all(whole);
+  const std::vector<double> steps =
+      times_of(make_results(whole.sweep(), whole.plan(), looking_into(all)), "step_time_s");
+  REQUIRE(steps.size() > 20);
+  std::vector<double> ranked = steps;
+  std::sort(ranked.begin(), ranked.end());
+  for (const std::uint32_t best : {1u, 3u, 10u, 48u, 100u}) {
+    const SweepJob job = job_of(best);
+    CAPTURE(best, job.plan().bounds.size(), job.plan().steps.size());
+    CHECK(job.plan().bounds.size() <= job.plan().steps.size());
+    std::set<std::vector<double>> answers;
+    for (const std::size_t at_once : {1u, 3u, 100u}) {
+      const SelectedRun run(job, at_once, static_cast<std::uint32_t>(at_once));
+      const io::Results results = run.results();
+      const std::vector<double> found = times_of(results, "step_time_s"),
+                                bounds = times_of(results, "step_time_bound_s");
+      const double last = best <= ranked.size() ? ranked[best - 1] : 1e9;
+      for (std::size_t row = 0; row < steps.size(); ++row) {
+        CHECK(bounds[row] <= steps[row]);
+        const bool needed = bounds[row] <= last;
+        CHECK(results.experiments.find("status")->text_at(row) == (needed ? "ran" : "bounded"));
+        CHECK((needed ? found[row] == steps[row] : std::isnan(found[row])));
+      }
+      std::vector<double> top;
+      for (const double time : found)
+        if (!std::isnan(time)) top.push_back(time);
+      std::sort(top.begin(), top.end());
+      REQUIRE(top.size() >= std::min<std::size_t>(best, ranked.size()));
+      CHECK(std::equal(top.begin(), top.begin() + std::min<std::ptrdiff_t>(best, std::ssize(ranked)), ranked.begin()));
+      CHECK(run.queue.failed() == 0);
+    }
+  }
+  // One bound after the other leaves most out; one of these experiments is best.
+  const SweepJob job = job_of(1);
+  const SelectedRun run(job, 1, 1);
+  std::size_t simulated = 0;
+  for (std::uint32_t task = job.plan().task_of_step(0); task < job.tasks().size(); ++task)
+    simulated += run.queue.outcome(task).ok() ? 1 : 0;
+  CHECK(simulated < job.plan().steps.size() / 2);
+}
+
+TEST_CASE("what a journal knows of a sweep's best changes nothing of the answer") {
+  const SweepJob job = job_of(3);
+  const io::Results fresh = SelectedRun(job, 1, 1).results();
+  const auto last = static_cast<std::uint32_t>(job.tasks().size() - 1);
+  for (const std::vector<std::uint32_t>& known :
+       {std::vector<std::uint32_t>{last}, {0, 1, last, last - 1}, {job.plan().task_of_step(0), last - 3}}) {
+    const io::Results resumed = SelectedRun(job, 2, 5, known).results();
+    for (const char* column : {"step_time_s", "step_time_bound_s"}) {
+      const auto one = times_of(fresh, column), other = times_of(resumed, column);
+      for (std::size_t row = 0; row < one.size(); ++row)
+        CHECK((one[row] == other[row] || (std::isnan(one[row]) && std::isnan(other[row]))));
+    }
+  }
+}
+
+TEST_CASE("the best by money and by throughput are those of the whole sweep") {
+  for (const std::string objective : {"usd_per_million_tokens", "tokens_per_s_per_gpu", "mfu"}) {
+    const SweepJob whole = job_of(0, objective), job = job_of(2, objective);
+    const std::vector<Outcome> all = run_all(whole);
+    auto expected = times_of(make_results(whole.sweep(), whole.plan(), looking_into(all)), objective);
+    auto found = times_of(SelectedRun(job, 2, 1).results(), objective);
+    std::erase_if(found, [](double value) { return std::isnan(value); });
+    std::sort(expected.begin(), expected.end());
+    std::sort(found.begin(), found.end());
+    if (objective != "usd_per_million_tokens")
+      std::reverse(expected.begin(), expected.end()), std::reverse(found.begin(), found.end());
+    CAPTURE(objective);
+    REQUIRE(found.size() >= 2);
+    CHECK((found[0] == expected[0] && found[1] == expected[1]));
+  }
+}
+
+TEST_CASE("a step that is faster than its bound voids the proof, which is an error") {
+  const SweepJob job = job_of(1);
+  BestSelection selection(job, 1);
+  SweepRunner runner(job.common_spec());
+  const Plan& plan = job.plan();
+  for (std::uint32_t bound = 0; bound < plan.bounds.size(); ++bound) {
+    Outcome outcome = run_guarded(runner, job.spec(plan.task_of_bound(bound)), {});
+    auto step = core::step::decode_step(outcome.bytes);
+    step.step_ps *= 2;
+    outcome.bytes = core::step::encode(step);
+    selection.settled(plan.task_of_bound(bound), outcome);
+  }
+  const std::uint32_t first = plan.task_of_step(0);
+  CHECK_THROWS_AS(selection.settled(first, run_guarded(runner, job.spec(first), {})), core::InternalError);
+}
+
+TEST_CASE("objectives that no bound of the step time bounds have no proven best") {
+  for (const char* objective : {"memory_peak_bytes"})
+    CHECK_THROWS_WITH(job_of(2, objective),
+                      Catch::Contains("no lower bound proves the best by memory_peak_bytes; rank by"));
+}
+
+TEST_CASE("where an analytic step fails the sums are the bound, and the answer is the same") {
+  const SweepJob job = job_of(1);
+  const auto times = [](const io::Results& results) {
+    auto all = times_of(results, "step_time_s");
+    std::erase_if(all, [](double time) { return std::isnan(time); });
+    return *std::min_element(all.begin(), all.end());
+  };
+  BestSelection selection(job, 1);
+  TaskQueue queue(job.tasks(), &selection);
+  SweepRunner runner(job.common_spec());
+  const Plan& plan = job.plan();
+  while (const auto task = queue.take())
+    queue.settle(
+        *task, plan.is_bound(*task) ? Outcome{Status::error, "no bound", 1} : run_guarded(runner, job.spec(*task), {}));
+  REQUIRE(queue.complete());
+  const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& { return queue.outcome(task); };
+  const SelectedResults selected = selected_results(job, outcome);
+  CHECK(times(make_results(job.sweep(), selected.plan, selected.outcome)) == times(SelectedRun(job, 1, 1).results()));
+}
