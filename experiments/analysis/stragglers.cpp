@@ -99,8 +99,7 @@ class PairProbes {
  public:
   explicit PairProbes(const CompiledStep& compiled)
       : compiled_(compiled),
-        router_(compiled.configuration().graph, compiled.transport().routing,
-                static_cast<std::uint64_t>(compiled.transport().seed)) {}
+        router_(compiled.configuration().graph, core::network::path_choice_of(compiled.transport())) {}
 
   /// Returns for each rank the median time of its sends to and from others, separately inside its node and beyond.
   std::vector<Sample<RankId>> samples_among(const std::vector<RankId>& ranks) {

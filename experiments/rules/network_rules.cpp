@@ -69,6 +69,24 @@ Rule fluid_routing_rule() {
   return result;
 }
 
+/// Where packets choose among paths, switches do not hash connections.
+Rule hashed_paths_rule() {
+  return rule("hashed_paths", "transport",
+              "ecmp_hash_seeds other than per_hop and ecmp_weights other than equal need routing ecmp_hash",
+              {"Xu et al. 2022 (seeds) and Zhou et al. 2014 (weights), as in docs/model/network.md"},
+              [](const ExperimentConfig& e) -> Violation {
+                const auto& t = e.configuration.transport;
+                const core::OptionSet values = core::network::transport_options().read(t);
+                if (core::network::routing_of(t) == core::network::Routing::ecmp_hash ||
+                    core::network::path_choice_of(t).is_hashed_as_ever())
+                  return std::nullopt;
+                return fmt::format("routing {}, ecmp_hash_seeds {}, ecmp_weights {}",
+                                   std::get<std::string>(values.at("routing")),
+                                   std::get<std::string>(values.at("ecmp_hash_seeds")),
+                                   std::get<std::string>(values.at("ecmp_weights")));
+              });
+}
+
 /// Acknowledgements that are packets join what goes one way with what goes the other, and depend on all of it.
 Rule composed_acks_rule() {
   Rule result = rule("composed_acks", "transport",
@@ -117,6 +135,7 @@ std::vector<Rule> transport_rules() {
              if (e.configuration.composition == core::step::Composition::coupled) return "composition is coupled";
              return std::nullopt;
            }),
+      hashed_paths_rule(),
       rule("fluid_composed", "fidelity", "fidelity fluid needs composition composed: coupled is every packet of a step",
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {

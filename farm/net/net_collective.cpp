@@ -48,8 +48,7 @@ Library library_with(const Library& library, const std::string& kind, const std:
 }  // namespace
 
 core::collective::Communicator communicator_of_all(const core::step::Configuration& configuration) {
-  core::network::Router router(configuration.graph, configuration.transport.routing,
-                               static_cast<std::uint64_t>(configuration.transport.seed));
+  core::network::Router router(configuration.graph, core::network::path_choice_of(configuration.transport));
   std::vector<std::uint32_t> members(configuration.graph->gpus);
   std::iota(members.begin(), members.end(), 0u);
   return core::step::communicator_of(router, members, static_cast<std::uint32_t>(configuration.gpus_per_node));

@@ -30,8 +30,7 @@ class NetworkSetup {
  public:
   NetworkSetup(const core::step::Configuration& configuration, bool plain)
       : configuration_(configuration),
-        router_(configuration.graph, configuration.transport.routing,
-                static_cast<std::uint64_t>(configuration.transport.seed)),
+        router_(configuration.graph, core::network::path_choice_of(configuration.transport)),
         per_packet_(core::network::needs_per_packet(configuration.transport)),
         plain_(plain || per_packet_),
         loads_(configuration.graph->links.size()) {

@@ -83,11 +83,12 @@ class Planner {
     const auto next = static_cast<std::uint32_t>(layouts_.size());
     FittingExperiment& fitting = fitting_.emplace_back();
     fitting.experiment = experiment.id;
-    fitting.layout = layouts_
-                         .try_emplace({configuration.graph.get(), configuration.transport.routing,
-                                       configuration.transport.seed, parallel_config_of(configuration)},
-                                      next)
-                         .first->second;
+    fitting.layout =
+        layouts_
+            .try_emplace({configuration.graph.get(), core::network::path_choice_of(configuration.transport),
+                          parallel_config_of(configuration)},
+                         next)
+            .first->second;
   }
 
   /// Returns the summaries of the experiments in `order`.
@@ -177,7 +178,7 @@ class Planner {
   const experiments::Sweep& sweep_;
   bool share_;
   experiments::GraphCache graphs_;
-  std::map<std::tuple<const core::network::Graph*, core::network::Routing, std::int64_t, core::step::ParallelConfig>,
+  std::map<std::tuple<const core::network::Graph*, core::network::PathChoice, core::step::ParallelConfig>,
            std::uint32_t>
       layouts_;  // numbers what a SimulationContext has routes for, in order of appearance
   std::vector<FittingExperiment> fitting_;

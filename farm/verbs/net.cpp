@@ -64,8 +64,7 @@ core::network::AstraSim astra_system(const cxxopts::ParseResult& parsed) {
 /// Returns ASTRA-sim's estimate of the collective, and our packet simulation of it if requested.
 std::string compare_astra(const cxxopts::ParseResult& parsed, const core::step::Configuration& configuration,
                           const Shape& shape) {
-  core::network::Router router(configuration.graph, configuration.transport.routing,
-                               static_cast<std::uint64_t>(configuration.transport.seed));
+  core::network::Router router(configuration.graph, core::network::path_choice_of(configuration.transport));
   const auto path = core::network::astra_sim_path(router, shape.members);
   const auto times = core::network::astra_sim(astra_system(parsed), shape, path);
   if (parsed.count("with-packets") > 0 && configuration.transport.fidelity != core::network::Fidelity::packet)

@@ -148,6 +148,8 @@ const std::vector<Breach> kBreaches{
       "strategy.pp=1", "strategy.stack={overlap_shared_expert: true, overlap_experts: true}"}},
     {"delayed_weights_fit", {"strategy.stack={delay_expert_weights: true}"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
+    {"hashed_paths", {"transport.ecmp_hash_seeds=same"}},
+    {"hashed_paths", {"transport.routing=spray", "transport.ecmp_weights=rate"}},
     {"fluid_composed", {"fidelity=fluid", "composition=coupled"}},
     {"fluid_routing", {"fidelity=fluid", "transport.routing=flowlet"}},
     {"composed_acks", {"transport.acks=in_band"}},

@@ -19,8 +19,8 @@ LinkSpec spec_of(const Graph& graph, std::uint32_t link) {
   return spec;
 }
 
-Router::Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed, DistanceMethod method)
-    : graph_(std::move(graph)), routing_(routing), seed_(seed), distances_(*graph_, method) {
+Router::Router(std::shared_ptr<const Graph> graph, const PathChoice& choice, DistanceMethod method)
+    : graph_(std::move(graph)), choice_(choice), distances_(*graph_, method), weights_(*graph_, distances_) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> by_leaf;  // (first network switch of the GPU, GPU)
   for (std::uint32_t gpu = 0; gpu < graph_->gpus; ++gpu) {
     std::uint32_t leaf = UINT32_MAX;
@@ -44,6 +44,14 @@ std::uint32_t Router::fastest_of(const std::vector<std::uint32_t>& candidates) c
                                     candidates.begin());
 }
 
+/// Returns what a vertex decides by. GPUs have no number in common with switches, nor hops with vertices.
+std::uint64_t Router::hash_at(std::uint32_t vertex, std::uint64_t entropy, std::size_t hop) const {
+  constexpr std::uint64_t kSwitches = std::uint64_t{1} << 32;
+  if (choice_.seeds == HashSeeds::per_hop || graph_->vertices[vertex] == VertexKind::gpu)
+    return decision_hash(choice_.seed, entropy, hop);
+  return decision_hash(choice_.seed, entropy, choice_.seeds == HashSeeds::same ? kSwitches : kSwitches + 1 + vertex);
+}
+
 Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy) {
   distances_.set_destination(dst);
   if (src == dst || distances_.from(src) == Distances::kUnreachable)
@@ -56,14 +64,16 @@ Route Router::route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy)
     MANYWORLDS_CHECK(!candidates_.empty(), "vertex {} has no way on to {}", vertex, dst);
     const auto count = static_cast<std::uint32_t>(candidates_.size());
     std::uint32_t pick = 0;
-    if (count > 1 && routing_ == Routing::destination_mod_k &&
+    if (count > 1 && choice_.routing == Routing::destination_mod_k &&
         graph_->links[candidates_[0]].kind == LinkKind::scale_up) {
       pick = dst % count;  // within a scale-up domain the GPU number itself, whatever the leaves are
-    } else if (count > 1 && routing_ == Routing::destination_mod_k) {
+    } else if (count > 1 && choice_.routing == Routing::destination_mod_k) {
       pick = digits % count;
       digits /= count;
-    } else if (count > 1 && routing_ == Routing::ecmp_hash) {
-      pick = static_cast<std::uint32_t>(decision_hash(seed_, entropy, route.size()) % count);
+    } else if (count > 1 && choice_.routing == Routing::ecmp_hash) {
+      const std::uint64_t hash = hash_at(vertex, entropy, route.size());
+      pick = choice_.weights == PathWeights::equal ? static_cast<std::uint32_t>(hash % count)
+                                                   : weights_.pick(candidates_, dst, hash);
     } else if (count > 1) {
       pick = fastest_of(candidates_);
     }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/network/fabric/distances.hpp"
 #include "core/network/fabric/graph.hpp"
+#include "core/network/fabric/next_hop_weights.hpp"
 #include "core/network/fabric/transport.hpp"
 
 namespace manyworlds::core::network {
@@ -32,28 +34,35 @@ using Route = std::vector<std::uint32_t>;  // links in path order, in the number
 /// Distances are cached per switch, so one Router should serve many look-ups. Not thread-safe.
 class Router {
  public:
-  Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed,
+  Router(std::shared_ptr<const Graph> graph, const PathChoice& choice,
          DistanceMethod method = DistanceMethod::structure);
+  Router(std::shared_ptr<const Graph> graph, Routing routing, std::uint64_t seed,
+         DistanceMethod method = DistanceMethod::structure)
+      : Router(std::move(graph), PathChoice{routing, seed}, method) {}
 
   /// Returns the links of the path from GPU `src` to GPU `dst` (src != dst). One of the two may instead be a switch
   /// that reduces or replicates. Among next hops of equal distance, those with the minimum Link::order are candidates
   /// (dimension-order routing on a mesh), and the routing policy selects one of them. destination_mod_k selects by the
   /// digits of the destination's number, hop by hop (Zahavi 2010, D-Mod-K). GPUs are numbered leaf by leaf for that, so
   /// that the GPUs behind one leaf spread over all paths to it; within a scale-up domain, where there is only one
-  /// choice, the GPU number itself is used. ecmp_hash selects by hash(seed, entropy, hop). The other policies use all
-  /// paths; one of the fastest represents them: at every switch the next hop of the highest rate, then of the lowest
-  /// latency. Throws InputError when no path exists or when the path has more than kMaxHops links.
+  /// choice, the GPU number itself is used. ecmp_hash selects by hash(seed, entropy, hop) modulo the number of
+  /// candidates; with HashSeeds::per_switch by hash(seed, entropy, switch), and with HashSeeds::same by one hash of
+  /// (seed, entropy) in all switches, while a GPU with several ways out hashes on its own. With PathWeights::rate every
+  /// candidate stands in the table that the hash selects from as often as its weight says (NextHopWeights). The other
+  /// policies use all paths; one of the fastest represents them: at every switch the next hop of the highest rate, then
+  /// of the lowest latency. Throws InputError when no path exists or when the path has more than kMaxHops links.
   Route route(std::uint32_t src, std::uint32_t dst, std::uint64_t entropy);
 
   const Graph& graph() const { return *graph_; }
 
  private:
   std::uint32_t fastest_of(const std::vector<std::uint32_t>& candidates) const;
+  std::uint64_t hash_at(std::uint32_t vertex, std::uint64_t entropy, std::size_t hop) const;
 
   std::shared_ptr<const Graph> graph_;
-  Routing routing_;
-  std::uint64_t seed_;
+  PathChoice choice_;
   Distances distances_;
+  NextHopWeights weights_;
   std::vector<std::uint32_t> leaf_major_index_;  // by vertex: GPUs numbered leaf by leaf; a switch keeps its id
   std::vector<std::uint32_t> candidates_;        // candidate links at the current hop
 };

@@ -12,6 +12,11 @@ const OptionTable<Transport>& transport_options() {
   static const OptionTable<Transport> table{
       choice("routing", &Transport::routing, {"destination_mod_k", "ecmp_hash", "spray", "adaptive", "flowlet"},
              "how a packet's path is chosen: one for a transfer, or anew for every packet or burst"),
+      choice("ecmp_hash_seeds", &Transport::ecmp_hash_seeds, {"per_hop", "per_switch", "same"},
+             "routing ecmp_hash: the seeds of switches' hash functions; same: one function everywhere, so that tiers "
+             "decide alike (hash polarisation)"),
+      choice("ecmp_weights", &Transport::ecmp_weights, {"equal", "rate"},
+             "routing ecmp_hash: next hops are equally likely, or by the rate that they lead on with (WCMP)"),
       choice("acks", &Transport::acks, {"coalesced", "in_band"},
              "acknowledgements as delay, or as packets of their own"),
       choice("fabric", &Transport::fabric, {"lossless", "lossy"}, "full queues pause their senders (PFC), or drop"),

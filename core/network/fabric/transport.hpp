@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,14 @@ inline const std::string& name_of(Fidelity fidelity) {
 /// The first two policies pin a transfer to one path. The others choose a path for every packet (spray: at random;
 /// adaptive: at every switch the port with the shortest queue) or for every burst (flowlet).
 enum class Routing : std::uint8_t { destination_mod_k, ecmp_hash, spray, adaptive, flowlet };
+/// What switches hash a connection's five-tuple with under Routing::ecmp_hash. per_hop: a seed for each hop, so that
+/// all switches of one tier decide alike, and tiers independently of each other. per_switch: a seed of its own in every
+/// switch. same: one function everywhere, as in switches of one vendor that nobody gave seeds, so that a tier decides
+/// by the hash that has brought packets there (hash polarisation; Xu et al., USENIX ATC 2022).
+enum class HashSeeds : std::uint8_t { per_hop, per_switch, same };
+/// With which probability Routing::ecmp_hash takes a next hop: all alike, or in proportion to its rate and to that of
+/// what lies behind it (WCMP: Zhou et al., EuroSys 2014; see Router).
+enum class PathWeights : std::uint8_t { equal, rate };
 /// Acknowledgements are a pure delay that occupies no link (coalesced), or packets on the reverse path (in_band).
 enum class Acks : std::uint8_t { coalesced, in_band };
 /// Queues pause their upstream senders (PFC), or drop packets that do not fit.
@@ -35,6 +44,8 @@ struct Transport {
   std::string kind = "static_window";  // name of an entry of transports() in transports/registry.hpp
   OptionSet kind_options;              // options of that kind; absent options have their defaults
   Routing routing = Routing::destination_mod_k;
+  HashSeeds ecmp_hash_seeds = HashSeeds::per_hop;
+  PathWeights ecmp_weights = PathWeights::equal;
   Acks acks = Acks::coalesced;
   Fabric fabric = Fabric::lossless;
   std::int64_t payload_bytes = 4096;
@@ -53,6 +64,20 @@ struct Transport {
 
   bool operator==(const Transport&) const = default;
 };
+
+/// What decides over the paths of transfers.
+struct PathChoice {
+  Routing routing = Routing::destination_mod_k;
+  std::uint64_t seed = 1;
+  HashSeeds seeds = HashSeeds::per_hop;
+  PathWeights weights = PathWeights::equal;
+  bool is_hashed_as_ever() const { return seeds == HashSeeds::per_hop && weights == PathWeights::equal; }
+  auto operator<=>(const PathChoice&) const = default;
+};
+inline PathChoice path_choice_of(const Transport& transport) {
+  return {transport.routing, static_cast<std::uint64_t>(transport.seed), transport.ecmp_hash_seeds,
+          transport.ecmp_weights};
+}
 
 /// Returns the options that all transports share; the registry entry of a transport lists those that affect it.
 const OptionTable<Transport>& transport_options();

@@ -14,7 +14,7 @@ class PerPacketFlows final : public Flows {
  public:
   PerPacketFlows(const Transport& transport, std::shared_ptr<const Graph> graph)
       : graph_(graph),
-        router_(std::make_shared<Router>(graph, transport.routing, static_cast<std::uint64_t>(transport.seed))),
+        router_(std::make_shared<Router>(graph, path_choice_of(transport))),
         engine_(transport_type(transport).make_per_packet(transport, std::make_shared<ForwardingTables>(graph))) {}
   PerPacketFlows(const PerPacketFlows& other)
       : graph_(other.graph_),

@@ -62,7 +62,7 @@ std::vector<OptionInfo> options_of(const TransportType& type) {
     if (info.name == "window_bytes" && !type.window) continue;
     if (info.name.starts_with("ecn_") && !type.marks) continue;
     const bool of_fabric = info.name.starts_with("pfc_") || info.name == "buffer_bytes" || info.name == "routing" ||
-                           info.name == "acks" || info.name == "fabric";
+                           info.name == "acks" || info.name == "fabric" || info.name.starts_with("ecmp_");
     if (of_fabric && type.trims) continue;
     infos.push_back(info);
   }

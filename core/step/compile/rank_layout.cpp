@@ -428,6 +428,10 @@ void write_transport(sharing::KeyWriter& writer, const network::Transport& trans
   values["window_bytes"] = transport.window_bytes;  // used by scale-up transfers of every transport kind
   // Routing and its seed are resolved into routes before any key is computed, unless packets choose theirs.
   if (!network::spreads(transport)) values.erase("routing"), values.erase("seed");
+  // But for the way back of acknowledgements that are packets.
+  const bool hashed_as_ever = network::path_choice_of(transport).is_hashed_as_ever();
+  if (hashed_as_ever || transport.acks == network::Acks::coalesced)
+    values.erase("ecmp_hash_seeds"), values.erase("ecmp_weights");
   if (transport.rate_tolerance_ppm > 0) values["rate_tolerance_ppm"] = transport.rate_tolerance_ppm;
   write_options(writer, values);
 }

@@ -65,16 +65,15 @@ SimulationContext::FluidStep& SimulationContext::fluid_step(const Configuration&
 
 const SimulationContext::RouterEntry& SimulationContext::router(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
-  const network::Routing routing = network::routing_of(transport);
+  network::PathChoice choice = network::path_choice_of(transport);
+  choice.routing = network::routing_of(transport);
   for (const RouterEntry& known : routers_)
-    if (known.graph == configuration.graph && known.routing == routing && known.seed == transport.seed) return known;
+    if (known.graph == configuration.graph && known.choice == choice) return known;
   network::check_pfc_headroom(*configuration.graph, transport);
   RouterEntry& added = routers_.emplace_back();
   added.graph = configuration.graph;
-  added.routing = routing;
-  added.seed = transport.seed;
-  added.router =
-      std::make_shared<network::Router>(configuration.graph, routing, static_cast<std::uint64_t>(transport.seed));
+  added.choice = choice;
+  added.router = std::make_shared<network::Router>(configuration.graph, choice);
   if (network::spreads(transport)) added.spreads = std::make_shared<network::PathSpreads>(configuration.graph);
   return added;
 }

@@ -73,8 +73,7 @@ class SimulationContext {
   DagCache dags_;
   struct RouterEntry {
     std::shared_ptr<const network::Graph> graph;
-    network::Routing routing;
-    std::int64_t seed;
+    network::PathChoice choice;
     std::shared_ptr<network::Router> router;
     std::shared_ptr<network::PathSpreads> spreads = {};  // null if paths are pinned
   };
