@@ -13,6 +13,7 @@
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/compile/rank_layout.hpp"
+#include "core/step/network/isolated.hpp"
 #include "core/step/network/merged_collective.hpp"
 #include "io/process/cpu_time.hpp"
 
@@ -183,6 +184,7 @@ struct Transfers {
   std::uint32_t add_to(core::network::Traffic& traffic, const std::vector<core::network::Route>& routes) const {
     return generator ? traffic.add(generator, routes) : traffic.add(dag, routes);
   }
+  bool has_parts() const { return dag && !dag->message.empty(); }
   std::uint64_t count() const { return generator ? generator->transfers() : dag->transfers.size(); }
   core::collective::Transfer operator[](std::uint32_t number) const {
     return generator ? generator->transfer(number) : dag->transfers[number];
@@ -226,6 +228,16 @@ void run_whole(const core::step::Configuration& configuration, const Transfers& 
     const core::collective::Transfer transfer = transfers[static_cast<std::uint32_t>(number)];
     setup.check_size(transfer.bytes);
     setup.load(routes[transfer.pair], transfer.bytes);
+  }
+  // Only critical paths know which transfers are parts of one message.
+  if (configuration.transport.fidelity == core::network::Fidelity::analytic && transfers.has_parts()) {
+    core::step::Connections connections;
+    connections.routes = routes;
+    const auto result =
+        core::step::uncontended(*transfers.dag, connections, *configuration.graph, configuration.transport);
+    run.ends = result.exits;
+    setup.record_results(run, result.counters);
+    return;
   }
   core::network::Traffic traffic(setup.flows());
   const std::uint32_t collective = transfers.add_to(traffic, routes);

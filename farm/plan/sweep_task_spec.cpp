@@ -33,7 +33,7 @@ void put(ByteWriter& to, const Shape& shape) {
   to.put(shape.calibrated.launch_ps).put(shape.calibrated.intra_node_ps).put(shape.calibrated.inter_node_ps);
   to.put(shape.calibrated.line_bytes).put(shape.calibrated.payload_bytes);
   to.put(shape.calibrated.intra_node_rate_ppm).put(shape.calibrated.inter_node_rate_ppm).put(shape.node_bytes);
-  to.put(shape.at_once).put(shape.node_mesh);
+  to.put(shape.at_once).put(shape.node_mesh).put(shape.queue_pairs).put(shape.message_bytes);
   to.put(shape.split.by_source).put(static_cast<std::uint64_t>(shape.split.bytes.size()));
   for (const std::int64_t bytes : shape.split.bytes) to.put(bytes);
 }
@@ -56,6 +56,7 @@ Shape shape(ByteReader& from) {
   get(from, costs.line_bytes), get(from, costs.payload_bytes);
   get(from, costs.intra_node_rate_ppm), get(from, costs.inter_node_rate_ppm);
   get(from, result.node_bytes), get(from, result.at_once), get(from, result.node_mesh);
+  get(from, result.queue_pairs), get(from, result.message_bytes);
   get(from, result.split.by_source);
   result.split.bytes.resize(from.count(sizeof(std::int64_t)));
   for (std::int64_t& bytes : result.split.bytes) get(from, bytes);

@@ -103,6 +103,7 @@ TEST_CASE("a task says all of the shape that it is to simulate") {
   spec.shape.channels = 3, spec.shape.chunk_bytes = 7, spec.shape.protocol = Protocol::calibrated_simple;
   spec.shape.calibrated = {1, 2, 3, 4, 5, 6, 7};
   spec.shape.node_bytes = 11;
+  spec.shape.queue_pairs = 4, spec.shape.message_bytes = 13;
   spec.shape.rail_switches = spec.shape.at_once = spec.shape.node_mesh = true;
   spec.shape.split = rooted_split(2, 16, 1'000'000);
   CHECK(decode_task_spec(encode(spec)).shape == spec.shape);

@@ -47,6 +47,8 @@ std::string Shape::text() const {
   if (protocol != Protocol::none) text += fmt::format(" {}", name_of(protocol));
   if (channels > 1) text += fmt::format(" channels={}", channels);
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);
+  if (queue_pairs > 1) text += fmt::format(" queue pairs={}", queue_pairs);
+  if (message_bytes > 0) text += fmt::format(" messages={} B", message_bytes);
   if (node_bytes > 0) text += fmt::format(" to each node {} B", node_bytes);
   if (at_once) text += " at once";
   if (node_mesh) text += " mesh";
@@ -68,6 +70,7 @@ ProtocolCosts costs_of(const Shape& shape) {
 
 std::shared_ptr<const TransferGenerator> generator_of(const Shape& shape, std::uint32_t width) {
   const AlgorithmInfo& info = info_of(shape.algorithm);
+  if (shape.queue_pairs > 1) return nullptr;  // its transfers are written out
   if (shape.members < 2 || shape.kind == Kind::send || info.generator == nullptr) return nullptr;
   return info.generator(shape, width);
 }

@@ -30,6 +30,10 @@ struct Dag {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> switches;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs;  // connections as (source, destination), by first use
   std::vector<Transfer> transfers;
+  /// By transfer, if connections have several queue pairs: the first part of the message that it is a part of. The
+  /// parts of a message have consecutive numbers, and whatever waits for one waits for all. Empty: every transfer is a
+  /// message.
+  std::vector<std::uint32_t> message;
   std::vector<std::uint16_t>
       wait_count;  // by node: number of predecessors, plus members whose entry no predecessor implies
   std::vector<std::uint32_t> successors_begin, successors;  // node i's successors are [begin[i], begin[i + 1])
@@ -47,16 +51,18 @@ struct Shape {
   std::uint32_t channels = 1;    // parts of the buffer, each with its own connections
   std::int64_t chunk_bytes = 0;  // pipelined algorithms: maximum bytes of a transfer; 0: no limit
   Protocol protocol = Protocol::none;
-  bool rail_switches = false;     // in_switch: members of equal local index share one switch
-  ProtocolCosts calibrated = {};  // if the protocol is calibrated; other protocols have fixed costs
-  std::int64_t node_bytes = 0;    // hybrid_ep: deduplicated bytes per remote node; 0: no deduplication
-  bool at_once = false;           // hybrid_ep: transfers wait for their data alone, and not for those before them
-  bool node_mesh = false;         // the members of a node have links of their own to one another, which it uses
-  Split split = {};               // all_to_all, broadcast and reduce only
+  bool rail_switches = false;      // in_switch: members of equal local index share one switch
+  ProtocolCosts calibrated = {};   // if the protocol is calibrated; other protocols have fixed costs
+  std::int64_t node_bytes = 0;     // hybrid_ep: deduplicated bytes per remote node; 0: no deduplication
+  bool at_once = false;            // hybrid_ep: transfers wait for their data alone, and not for those before them
+  std::uint32_t queue_pairs = 1;   // of a connection between nodes, each with a path of its own; see Library
+  std::int64_t message_bytes = 0;  // that queue pairs take in turn; 0: every transfer is divided evenly over them
+  bool node_mesh = false;          // the members of a node have links of their own to one another, which it uses
+  Split split = {};                // all_to_all, broadcast and reduce only
   auto operator<=>(const Shape&) const = default;
   std::uint32_t root() const;  // the root of a broadcast or reduce
   std::string text()
-      const;  // "all_reduce ring n=8 20971520 B", then protocol, channels, chunks and split unless default
+      const;  // "all_reduce ring n=8 20971520 B", then protocol, channels, chunks, queue pairs and split unless default
 };
 
 /// Returns the costs of the shape's protocol.

@@ -53,7 +53,9 @@ class DagBuilder {
   std::uint32_t add_switch(std::uint32_t a, std::uint32_t b);
 
   /// Adds a transfer after the nodes `after` (kNoNode and duplicates are ignored) and after the previous transfer on
-  /// its connection (with chunks, after the one before that, so that two are in flight). Returns its node.
+  /// its connection (with chunks, after the one before that, so that two are in flight). Returns its node. Between
+  /// nodes it is as many transfers as queue pairs have a share of it (Shape::queue_pairs), for all of which that node
+  /// stands as one of `after`.
   std::uint32_t add(std::uint32_t source, std::uint32_t destination, const BlockSet& block_set, Effect effect,
                     std::span<const std::uint32_t> after);
   std::uint32_t add(std::uint32_t source, std::uint32_t destination, const BlockSet& block_set, Effect effect,
@@ -71,18 +73,29 @@ class DagBuilder {
  private:
   struct Connection {
     std::uint32_t last = kNoNode, second_last = kNoNode;
+    std::uint32_t next_queue_pair = 0;  // that takes its next message
+  };
+  /// What one queue pair sends of a transfer.
+  struct Part {
+    std::uint32_t queue_pair = 0;
+    std::int64_t bytes = 0;                                          // on the wire
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges = {};  // of the transfer's bytes
   };
 
   struct Block {
     std::int64_t begin, bytes;
   };
   Block block(std::uint32_t number) const;
-  std::uint32_t pair_of(std::uint32_t source, std::uint32_t destination);
+  std::uint32_t connection_of(std::uint32_t source, std::uint32_t destination);
+  std::uint32_t pair_of(std::uint32_t connection, std::uint32_t queue_pair, std::uint32_t source,
+                        std::uint32_t destination);
+  void divide(Connection& connection, bool has_queue_pairs, std::int64_t bytes);
   void grow_hash_table();
   std::uint32_t node_of(std::uint32_t member) const { return member / shape_.per_node; }
   bool crosses_nodes(std::uint32_t source, std::uint32_t destination) const;
-  void record_trace(std::uint32_t transfer, const BlockSet& block_set, Effect effect);
+  void record_part(std::uint32_t transfer, const BlockSet& block_set, const Part& part, std::int64_t whole);
   bool is_endpoint(std::uint32_t member, std::uint32_t node) const;
+  void find_dependencies();
   void add_dependencies(std::uint32_t node, std::span<const std::uint32_t> members);
 
   Shape shape_;
@@ -91,10 +104,12 @@ class DagBuilder {
   std::uint32_t blocks_ = 1, rows_ = 1, channel_ = 0;
   std::vector<std::int64_t> split_offsets_;  // bytes of the split before each member
   ProtocolCosts costs_;
-  std::vector<Connection> connections_;      // by pair
-  std::vector<std::uint64_t> pair_keys_;     // hash table with open addressing: (channel, source, destination)
-  std::vector<std::uint32_t> pair_by_slot_;  // by slot of the hash table: its pair
-  std::vector<std::uint32_t> predecessors_;  // predecessors of the node being added
+  std::vector<Connection> connections_;
+  std::vector<std::uint32_t> pairs_;               // by connection and queue pair; kNoNode before its first transfer
+  std::vector<Part> parts_;                        // of the transfer being added
+  std::vector<std::uint64_t> connection_keys_;     // hash table with open addressing: (channel, source, destination)
+  std::vector<std::uint32_t> connection_by_slot_;  // by slot of the hash table: its connection
+  std::vector<std::uint32_t> predecessors_;        // predecessors of the node being added
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries_;  // (member, node)
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;    // (before, after)
   std::vector<std::uint32_t> join_members_;                       // by join node

@@ -130,6 +130,7 @@ QuotientDag quotient_dag(const Dag& dag, std::uint32_t rotation) {
   for (std::uint32_t i = 0; i < dag.transfers.size(); ++i) {
     if (!is_kept(i)) continue;
     new_number[i] = static_cast<std::uint32_t>(one.transfers.size());
+    if (!dag.message.empty()) one.message.push_back(new_number[dag.message[i]]);  // all parts have one source
     one.transfers.push_back({number[dag.transfers[i].pair], dag.transfers[i].delay_ps, dag.transfers[i].bytes});
     one.wait_count.push_back(dag.wait_count[i]);
   }

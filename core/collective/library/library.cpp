@@ -51,6 +51,8 @@ bool is_candidate(const AlgorithmInfo& info, Kind kind, const Library& library, 
 
 /// Returns the shape with every parameter that does not affect its DAG set to its default.
 Shape canonical(Shape shape) {
+  if (shape.per_node == shape.members) shape.queue_pairs = 1;
+  if (shape.queue_pairs == 1) shape.message_bytes = 0;
   const std::vector<std::int64_t>& split = shape.split.bytes;
   const bool is_all_to_all = shape.kind == Kind::all_to_all;
   if (is_all_to_all && std::adjacent_find(split.begin(), split.end(), std::not_equal_to<>()) == split.end())
@@ -58,7 +60,7 @@ Shape canonical(Shape shape) {
   if (!is_all_to_all && shape.root() == 0) shape.split = {};
   if (shape.kind == Kind::send) {
     shape.node_mesh = false;
-    if (shape.protocol == Protocol::none) shape.per_node = 1;
+    if (shape.protocol == Protocol::none && shape.queue_pairs == 1) shape.per_node = 1;
     shape.channels = 1;
     shape.chunk_bytes = 0;
     return shape;
@@ -71,7 +73,7 @@ Shape canonical(Shape shape) {
   shape.node_mesh = shape.node_mesh && uses_mesh != nullptr && uses_mesh(shape);
   const auto ignores_nodes = info_of(shape.algorithm).ignores_nodes;
   const bool depends_on_nodes = shape.node_mesh || ignores_nodes == nullptr || !ignores_nodes(shape);
-  if (shape.protocol == Protocol::none && !depends_on_nodes) shape.per_node = 1;
+  if (shape.protocol == Protocol::none && shape.queue_pairs == 1 && !depends_on_nodes) shape.per_node = 1;
   return shape;
 }
 
@@ -149,7 +151,8 @@ Time least_ps(const Shape& shape, const Communicator& communicator) {
   const ProtocolCosts costs = costs_of(shape);
   const Counted how = counted(shape);
   if (how == Counted::no) return costs.launch_ps;
-  const CostTerms terms = cost_terms_of(shape);
+  CostTerms terms = cost_terms_of(shape);
+  terms.inter_node_bytes /= shape.queue_pairs;  // which may leave by as many cables
   if (how != Counted::beside) {
     const Time inside = path_time(communicator.intra_node, costs.intra_node_ps, terms.intra_node_steps,
                                   costs.wire_bytes(terms.intra_node_bytes));
@@ -227,6 +230,8 @@ Shape choose_shape(const Library& library, const Communicator& communicator, Kin
   base.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
   base.node_mesh = communicator.node_mesh && (library.channels == 0 || library.protocol == Protocol::calibrated);
   base.chunk_bytes = library.chunk_bytes;
+  base.queue_pairs = static_cast<std::uint32_t>(library.qps_per_connection);
+  base.message_bytes = library.split_data_on_qps ? 0 : library.message_bytes;
   base.split = split;
   const std::vector<Algorithm> algorithms =
       kind == Kind::send ? std::vector{Algorithm::ring} : library.candidates(kind);

@@ -19,6 +19,14 @@ struct Library {
   Protocol protocol = Protocol::none;
   std::int64_t channels = 1;     // 0: as many as a node has members with NICs, or as use every link of a full mesh
   std::int64_t chunk_bytes = 0;  // see Shape
+  /// Of every connection between nodes, each with a five-tuple and so, where paths are hashed, a path of its own:
+  /// NCCL_IB_QPS_PER_CONNECTION. Every message is divided evenly over them (NCCL_IB_SPLIT_DATA_ON_QPS=1, the default
+  /// until NCCL 2.19), or they take whole messages in turn, each collective beginning with the first queue pair. A
+  /// message is as much of a transfer as fits into `message_bytes`: NCCL sends slices of two eighths of its buffer
+  /// (NCCL_BUFFSIZE). Connections of token exchanges (DeepEP, HybridEP) and of switches that reduce have one.
+  std::int64_t qps_per_connection = 1;
+  bool split_data_on_qps = false;
+  std::int64_t message_bytes = 1 << 20;
   LibraryVersion version = LibraryVersion::v2_29;
   bool ll128_between_nodes = true;  // NCCL leaves it out where NICs are not behind the switches of their GPUs
   Calibration calibration = {};     // if `protocol` is calibrated

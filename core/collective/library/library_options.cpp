@@ -79,6 +79,16 @@ const OptionTable<Library>& library_options() {
           "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
           "0: as many as their members have NICs in a node, or as share every link of a node that is a full mesh",
           {0, 64}),
+      option("qps_per_connection", &Library::qps_per_connection,
+             "queue pairs of a connection between nodes, each with a five-tuple, and so a hashed path, of its own "
+             "(NCCL_IB_QPS_PER_CONNECTION)",
+             {1, 128}),
+      option("split_data_on_qps", &Library::split_data_on_qps,
+             "every message is divided evenly over the queue pairs of its connection; false: they take whole messages "
+             "in turn (NCCL_IB_SPLIT_DATA_ON_QPS)"),
+      option("message_bytes", &Library::message_bytes,
+             "most that a message carries which one of several queue pairs takes; a quarter of NCCL_BUFFSIZE",
+             {1, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),
       choice("version", &Library::version, version_names(),
              "version of the communication library (NCCL) of protocol: calibrated, or the next older one of these; "
              "2.10 is that of 2020 to 2023"),

@@ -157,6 +157,7 @@ double TokenExchange::doublings(std::uint32_t members, std::uint32_t nodes) cons
 
 Shape token_exchange_shape(Library library, const Communicator& communicator, const TokenExchange& tokens) {
   library.all_to_all = Algorithm::hybrid_ep;
+  library.qps_per_connection = 1;  // these kernels send with connections of their own
   Shape shape = choose_shape(library, communicator, Kind::all_to_all, tokens.bytes);
   if (shape.members < 2) return shape;
   const std::int64_t members = shape.members, nodes = members / shape.per_node, own_bytes = tokens.bytes / members;

@@ -9,7 +9,8 @@ std::shared_ptr<const collective::Dag> DagCache::get(const collective::Shape& sh
 }
 
 bool dag_is_byte_independent(const collective::Shape& shape) {
-  return shape.algorithm == collective::Algorithm::ring && shape.chunk_bytes == 0 && shape.split.even();
+  return shape.algorithm == collective::Algorithm::ring && shape.chunk_bytes == 0 && shape.queue_pairs == 1 &&
+         shape.split.even();
 }
 
 std::int64_t wire_bytes_per_transfer(const collective::Shape& shape, bool inter_node) {

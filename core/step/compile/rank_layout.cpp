@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/collective/dag/rotation.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/workload/layer/expert_load.hpp"
 
@@ -369,32 +368,6 @@ const std::shared_ptr<const Connections>& RankLayout::connections_of(GroupId gro
   return slot = std::make_shared<const Connections>(std::move(result));
 }
 
-const PathClasses& RankLayout::path_classes(GroupId group, const collective::Dag& dag) {
-  const std::uint32_t pairs = connectivity_number(dag);
-  const auto [slot, is_new] = route_tables_[pairs].path_classes.try_emplace(group);
-  PathClasses& result = slot->second;
-  if (!is_new) return result;
-  for (const network::Route& route : connections_of(group, pairs)->routes) {
-    std::vector<std::int64_t> link_parameters;
-    for (const std::uint32_t link : route) {
-      link_parameters.push_back(graph().links[link].bits_per_second);
-      link_parameters.push_back(graph().links[link].latency_ps);
-    }
-    const auto number = static_cast<std::uint32_t>(path_numbers_.size());
-    result.class_of_pair.push_back(path_numbers_.try_emplace(std::move(link_parameters), number).first->second);
-  }
-  const auto number = static_cast<std::uint32_t>(path_vector_numbers_.size());
-  result.number = path_vector_numbers_.try_emplace(result.class_of_pair, number).first->second;
-  return result;
-}
-
-std::uint32_t RankLayout::rotation_period(const std::shared_ptr<const collective::Dag>& dag,
-                                          const PathClasses& path_classes) {
-  const auto [slot, is_new] = rotation_periods_.try_emplace({dag, path_classes.number}, 0);
-  if (is_new) slot->second = collective::rotation_period(*dag, path_classes.class_of_pair);
-  return slot->second;
-}
-
 const sharing::Key& RankLayout::full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind) {
   if (const auto known = full_signatures_.find(pairs_of_kind); known != full_signatures_.end()) return known->second;
   sharing::KeyWriter writer("layout");
@@ -453,6 +426,7 @@ void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape) {
   writer.integer(shape.rail_switches).integer(shape.node_bytes);
   if (shape.at_once) writer.text("at once");
   if (shape.node_mesh) writer.text("mesh");
+  if (shape.queue_pairs > 1) writer.text("queue pairs").integer(shape.queue_pairs).integer(shape.message_bytes);
   if (!shape.split.even()) {
     writer.text(shape.split.by_source ? "by source" : "by destination");
     for (const std::int64_t bytes : shape.split.bytes) writer.integer(bytes);

@@ -93,7 +93,8 @@ struct Connections {
 };
 
 /// Classes of paths: the paths of two pairs have equal numbers if their links have equal rates and latencies in the
-/// same order, whichever links these are and whatever else uses them.
+/// same order, whichever links these are and whatever else uses them; if messages have parts, also whether the queue
+/// pairs of one connection share them.
 struct PathClasses {
   std::vector<std::uint32_t> class_of_pair;
   std::uint32_t number = 0;  // number of the vector `class_of_pair`: equal vectors of a layout have equal numbers
@@ -180,7 +181,7 @@ class RankLayout {
   struct RouteTable {
     Connectivity connectivity;
     IdVector<GroupId, std::shared_ptr<const Connections>> by_group;
-    std::map<GroupId, PathClasses> path_classes = {};
+    std::map<std::pair<GroupId, bool>, PathClasses> path_classes = {};  // and whether messages have parts
   };
   void add_groups(const ParallelConfig& parallel);
   void add_expert_groups(const ParallelConfig& parallel, const std::vector<RankId>& first_ranks);

@@ -149,7 +149,7 @@ const SharedHop& LinkShares::transfer_of(CollectiveOpId id) {
   if (slot) return *slot;
   SharedHop longest;
   const CollectiveOp& op = compiled_.collective_ops()[id];
-  const CriticalPaths::Paths paths = paths_of(op.connections->routes, compiled_.layout().graph());
+  const CriticalPaths::Paths paths = paths_of(*op.dag, op.connections->routes, compiled_.layout().graph());
   for (const collective::Transfer& transfer : op.dag->transfers) {
     const std::vector<network::LinkSpec>& path = paths[transfer.pair];
     if (path.empty() || path.front().scale_up || path.size() <= longest.path.size()) continue;

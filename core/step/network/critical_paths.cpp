@@ -14,15 +14,55 @@ CriticalPaths::CriticalPaths(std::shared_ptr<const collective::Dag> dag, std::sh
       exit_times_(dag_->members, 0),
       pending_exits_(dag_->members) {}
 
-const CriticalPaths::Cost& CriticalPaths::cost_of(const network::Transport& transport,
-                                                  const collective::Transfer& transfer) {
+const CriticalPaths::Cost& CriticalPaths::cost_of(const network::Transport& transport, std::uint32_t node) {
+  const collective::Transfer& transfer = dag_->transfers[node];
   Cost& cost = costs_[transfer.pair];
-  if (cost.bytes == transfer.bytes) return cost;
+  std::uint32_t end = node + 1;  // of its message
+  std::int64_t beside = 0;
+  if (!dag_->message.empty()) {
+    while (end < dag_->message.size() && dag_->message[end] == dag_->message[node]) ++end;
+    for (std::uint32_t part = dag_->message[node]; part < end; ++part) beside += dag_->transfers[part].bytes;
+  }
+  if (cost.bytes == transfer.bytes && cost.beside == beside) return cost;
   const std::vector<network::LinkSpec>& path = (*paths_)[transfer.pair];
   cost.bytes = transfer.bytes;
+  cost.beside = beside;
   cost.duration = network::uncontended_ps(transport, path, transfer.bytes);
+  if (beside > transfer.bytes) cost.duration = std::max(cost.duration, message_ps(transport, node, end));
   cost.link_hops = network::packets_of(transport, transfer.bytes) * static_cast<std::int64_t>(path.size());
   return cost;
+}
+
+/// Returns when the parts of a message that share links with this one have ended at the earliest: when one such link
+/// has sent the packets of all, from the first arrival of one of them on, and one of them has gone on from there.
+Time CriticalPaths::message_ps(const network::Transport& transport, std::uint32_t node, std::uint32_t end) const {
+  const network::Route& route = paths_->routes[dag_->transfers[node].pair];
+  Time latest = 0;
+  for (const std::uint32_t link : route) {
+    Time earliest_before = kNever, earliest_after = kNever, sending = 0;
+    for (std::uint32_t part = dag_->message[node]; part < end; ++part) {
+      const collective::Transfer& other = dag_->transfers[part];
+      const network::Route& way = paths_->routes[other.pair];
+      const auto at = std::find(way.begin(), way.end(), link);
+      if (at == way.end()) continue;
+      const std::int64_t packets = network::packets_of(transport, other.bytes);
+      const std::int64_t full = transport.payload_bytes + transport.header_bytes;
+      const std::int64_t last = other.bytes - (packets - 1) * transport.payload_bytes + transport.header_bytes;
+      Time before = 0, after = 0;
+      for (auto hop = way.begin(); hop != way.end(); ++hop) {
+        const network::LinkSpec& spec = (*paths_)[other.pair][static_cast<std::size_t>(hop - way.begin())];
+        if (hop < at) before += serialization_ps(packets > 1 ? full : last, spec.bits_per_second) + spec.latency_ps;
+        if (hop == at)
+          sending += (packets - 1) * serialization_ps(full, spec.bits_per_second) +
+                     serialization_ps(last, spec.bits_per_second),
+              after += spec.latency_ps;
+        if (hop > at) after += serialization_ps(last, spec.bits_per_second) + spec.latency_ps;
+      }
+      earliest_before = std::min(earliest_before, before), earliest_after = std::min(earliest_after, after);
+    }
+    latest = std::max(latest, earliest_before + sending + earliest_after);
+  }
+  return latest;
 }
 
 void CriticalPaths::enter(const network::Transport& transport, std::uint32_t entering, Time at,
@@ -36,7 +76,7 @@ void CriticalPaths::enter(const network::Transport& transport, std::uint32_t ent
     Time end = ready_at_[node];
     if (node < dag.transfers.size()) {
       const collective::Transfer& transfer = dag.transfers[node];
-      const Cost& cost = cost_of(transport, transfer);
+      const Cost& cost = cost_of(transport, node);
       end += transfer.delay_ps + cost.duration;
       link_hops_ += cost.link_hops;
       last_activity_ = std::max(last_activity_, end);
@@ -56,8 +96,10 @@ void CriticalPaths::enter(const network::Transport& transport, std::uint32_t ent
   if (pending_exits_ == 0) costs_ = {}, waits_ = {}, ready_at_ = {}, ready_nodes_ = {};  // no longer needed
 }
 
-CriticalPaths::Paths paths_of(const std::vector<network::Route>& routes, const network::Graph& graph) {
+CriticalPaths::Paths paths_of(const collective::Dag& dag, const std::vector<network::Route>& routes,
+                              const network::Graph& graph) {
   CriticalPaths::Paths paths;
+  if (!dag.message.empty()) paths.routes = routes;
   for (const network::Route& route : routes) {
     auto& path = paths.emplace_back();
     for (const std::uint32_t link : route) path.push_back(network::spec_of(graph, link));

@@ -1,6 +1,10 @@
 // A collective under analytic fidelity. A transfer takes its uncontended time (core/network/flows/analytic_flows.cpp),
 // so the exits of members follow from their entries by the critical (longest) paths through the DAG. There is no event
 // loop in order of time: each transfer is visited once, as soon as all its predecessors are known.
+//
+// The parts of one message that queue pairs send begin together, and what follows waits for all. So a link that several
+// of them cross has all their bytes to send, and the last of them ends no earlier than it has done so: a bound for the
+// message, if not for each part.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +19,10 @@ namespace manyworlds::core::step {
 
 class CriticalPaths {
  public:
-  /// The links on the path of each of dag->pairs.
-  using Paths = std::vector<std::vector<network::LinkSpec>>;
+  /// The links on the path of each of dag->pairs, and if messages of the DAG have parts, which links these are.
+  struct Paths : std::vector<std::vector<network::LinkSpec>> {
+    std::vector<network::Route> routes;
+  };
 
   CriticalPaths(std::shared_ptr<const collective::Dag> dag, std::shared_ptr<const Paths> paths);
 
@@ -34,10 +40,12 @@ class CriticalPaths {
  private:
   struct Cost {
     std::int64_t bytes = -1;  // the size for which this was computed; transfers of a pair have few sizes
+    std::int64_t beside = 0;  // and the bytes of its whole message
     std::int64_t link_hops = 0;
     Time duration = 0;
   };
-  const Cost& cost_of(const network::Transport& transport, const collective::Transfer& transfer);
+  const Cost& cost_of(const network::Transport& transport, std::uint32_t node);
+  Time message_ps(const network::Transport& transport, std::uint32_t node, std::uint32_t end) const;
   void satisfy(std::uint32_t node, Time at) {
     ready_at_[node] = std::max(ready_at_[node], at);
     if (--waits_[node] == 0) ready_nodes_.push_back(node);
@@ -56,7 +64,8 @@ class CriticalPaths {
   std::int64_t link_hops_ = 0;
 };
 
-/// Returns the links of each of the routes.
-CriticalPaths::Paths paths_of(const std::vector<network::Route>& routes, const network::Graph& graph);
+/// Returns the links of each of the routes of a DAG's pairs.
+CriticalPaths::Paths paths_of(const collective::Dag& dag, const std::vector<network::Route>& routes,
+                              const network::Graph& graph);
 
 }  // namespace manyworlds::core::step

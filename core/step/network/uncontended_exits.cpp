@@ -132,7 +132,8 @@ const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(Co
   std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
   if (!slot)
     slot = std::make_shared<CriticalPaths::Paths>(
-        step::paths_of(compiled_.collective_ops()[collective_op].connections->routes, compiled_.layout().graph()));
+        step::paths_of(*compiled_.collective_ops()[collective_op].dag,
+                       compiled_.collective_ops()[collective_op].connections->routes, compiled_.layout().graph()));
   return slot;
 }
 

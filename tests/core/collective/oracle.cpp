@@ -10,7 +10,8 @@ struct Variant {
   std::int64_t chunk_bytes;
 };
 
-/// Calls `visit` with every algorithm x kind x members x members per node, plain and in channels and chunks.
+/// Calls `visit` with every algorithm x kind x members x members per node, plain, in channels and chunks, and
+/// over queue pairs.
 template <class Visit>
 void every_shape(std::initializer_list<std::uint32_t> all_members, std::int64_t bytes_per_member, Visit visit) {
   for (const AlgorithmInfo& info : algorithms())
@@ -30,6 +31,13 @@ void every_shape(std::initializer_list<std::uint32_t> all_members, std::int64_t 
             shape.channels = info.multi_channel ? variant.channels : 1;
             shape.chunk_bytes = info.pipelined ? variant.chunk_bytes : 0;
             if (shape.channels > 1 || shape.chunk_bytes > 0) visit(shape);
+          }
+          if (per_node < members) {
+            shape.channels = 1, shape.chunk_bytes = 0, shape.queue_pairs = 3;
+            visit(shape);
+            shape.message_bytes = 4;
+            visit(shape);
+            shape.queue_pairs = 1, shape.message_bytes = 0;
           }
           if (info.uses_mesh == nullptr) continue;
           shape.node_mesh = true;
