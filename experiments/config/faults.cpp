@@ -132,16 +132,76 @@ std::vector<std::optional<double>> rate_shares_of(const Faults& faults, const Gr
   return rate_share;
 }
 
+/// Returns the time of "leaf0-spine1@2ms".
+core::Time time_of(std::string_view text) {
+  const std::size_t at = text.find('@');
+  const std::string_view digits = at == std::string_view::npos ? "" : import::trimmed(text.substr(at + 1), kBlanks);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
+  const core::Time scale = unit == "us"   ? core::kMicrosecond
+                           : unit == "ms" ? 1'000 * core::kMicrosecond
+                           : unit == "s"  ? 1'000'000 * core::kMicrosecond
+                                          : 0;
+  constexpr double kLongest = 1e6;  // seconds
+  if (digits.empty() || error != std::errc() || scale == 0 || !(value >= 0) ||
+      value * static_cast<double>(scale) > kLongest * 1e12)
+    throw InputError(
+        fmt::format("'faults.fails': '{}' must end in the time since the begin of the step in us, ms or s, "
+                    "as in leaf0-spine1@2ms; what is broken from the begin is 'faults.down'",
+                    text));
+  return core::round_half_up(value * static_cast<double>(scale));
+}
+
 }  // namespace
 
 const core::OptionTable<Faults>& fault_options() {
   static const core::OptionTable<Faults> table{
       core::option("down", &Faults::down, "cables without link: leaf0-spine1, leaf0-spine1#0, spine3 (all of it), …"),
       core::option("slow", &Faults::slow, "cables at a share of their rate: leaf0-spine2=0.5, …"),
+      core::option("fails", &Faults::fails,
+                   "cables that fail while the step is under way, with the time since its begin: leaf0-spine1@2ms, …; "
+                   "fidelity fluid"),
+      core::option("reconverge_us", &Faults::reconverge_us,
+                   "from a failure until routes avoid the cable; until then what crosses it stands still", {0, 1e10},
+                   "us"),
+      core::option(
+          "retransmit_us", &Faults::retransmit_us,
+          "timeout after which NICs send again what was lost, from the failure on (RoCE: 4.096 us times two to "
+          "the NCCL_IB_TIMEOUT); 0: at once when there are routes",
+          {0, 1e10}, "us"),
       core::option("slow_gpus", &Faults::slow_gpus,
                    "GPUs whose kernels run at a share of their rate, a node for all of its: gpu3=0.8, node1=0.9, …"),
   };
   return table;
+}
+
+core::step::LinkFailures failures_of(const Faults& faults, const Graph& graph) {
+  core::step::LinkFailures result;
+  const std::vector<std::string_view> items = split_items(faults.fails, "faults.fails");
+  if (items.empty()) return result;
+  result.reconvergence_ps = core::round_half_up(faults.reconverge_us * static_cast<double>(core::kMicrosecond));
+  result.retransmit_ps = core::round_half_up(faults.retransmit_us * static_cast<double>(core::kMicrosecond));
+  const CableFinder cables(graph);
+  Graph left = graph;
+  std::vector<bool> fails(graph.links.size(), false);
+  for (const std::string_view item : items) {
+    const core::Time at = time_of(item);
+    for (const std::uint32_t link :
+         cables.named(import::trimmed(item.substr(0, item.find('@')), kBlanks), "faults.fails")) {
+      if (fails[link])
+        throw InputError(fmt::format("'faults.fails': '{}' names {}-{} a second time", item,
+                                     graph.names[graph.links[link].from], graph.names[graph.links[link].to]));
+      fails[link] = fails[link + 1] = true;
+      result.cables.push_back({link, at});
+    }
+  }
+  left.links.clear();
+  for (std::size_t link = 0; link < graph.links.size(); ++link)
+    if (!fails[link]) left.links.push_back(graph.links[link]);
+  if (const auto pair = topologies::find_unreachable_pair(left))
+    throw InputError(fmt::format("'faults.fails' leave no path from GPU {} to GPU {}", pair->first, pair->second));
+  return result;
 }
 
 std::map<std::int64_t, double> slow_gpus(const Faults& faults, std::int64_t nodes, std::int64_t gpus_per_node) {

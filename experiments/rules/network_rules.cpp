@@ -87,6 +87,40 @@ Rule hashed_paths_rule() {
               });
 }
 
+/// What is under way when a cable fails is that of one network model.
+Rule failing_cables_rule() {
+  return rule(
+      "failing_cables", "faults.fails",
+      "cables that fail during a step need fidelity fluid, pinned paths (routing destination_mod_k or ecmp_hash) "
+      "and faults.reconverge_us, the time until routes avoid them",
+      {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+        if (e.faults.fails.empty()) return std::nullopt;
+        const auto& t = e.configuration.transport;
+        if (t.fidelity != core::network::Fidelity::fluid) return fmt::format("fidelity is {}", name_of(t.fidelity));
+        if (core::network::spreads(t)) return "packets choose among paths";
+        if (e.faults.reconverge_us == 0) return "reconverge_us is 0";
+        return std::nullopt;
+      });
+}
+
+Rule failures_fit_rule() {
+  return {"failures_fit",
+          "faults.fails must name cables with times, and leave all GPUs joined",
+          "faults.fails",
+          [](const ExperimentConfig& config, GraphCache& graphs) -> Violation {
+            if (config.faults.fails.empty()) return std::nullopt;
+            try {
+              failures_of(config.faults, *graphs.get(config));
+              return std::nullopt;
+            } catch (const core::InputError& error) {
+              return error.what();
+            }
+          },
+          false,
+          kConstruction,
+          {"gpus_at_most", "node_in_scale_up_domain", "topology_fits", "faults_fit"}};
+}
+
 /// Acknowledgements that are packets join what goes one way with what goes the other, and depend on all of it.
 Rule composed_acks_rule() {
   Rule result = rule("composed_acks", "transport",
@@ -136,6 +170,7 @@ std::vector<Rule> transport_rules() {
              return std::nullopt;
            }),
       hashed_paths_rule(),
+      failing_cables_rule(),
       rule("fluid_composed", "fidelity", "fidelity fluid needs composition composed: coupled is every packet of a step",
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
@@ -162,6 +197,7 @@ std::vector<Rule> fabric_rules() {
                            {"gpus_at_most", "node_in_scale_up_domain"}));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true,
                            {"gpus_at_most", "node_in_scale_up_domain", "topology_fits"}));
+  all.push_back(failures_fit_rule());
   all.push_back(lossless_rule());
   return all;
 }

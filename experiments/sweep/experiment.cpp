@@ -18,6 +18,7 @@ core::step::Configuration configure(const Experiment& experiment, GraphCache& gr
   const ExperimentConfig& config = reader.read(experiment.settings, experiment.inputs);
   core::step::Configuration configuration = config.configuration;
   configuration.graph = graphs.get(config);
+  configuration.failures = failures_of(config.faults, *configuration.graph);
   configuration.gpu.measured = measured_times(experiment);
   return configuration;
 }

@@ -1,6 +1,7 @@
 // Broken cables: routes go round what is down, what is slow takes in proportion longer, and nothing else is accepted.
 #include <catch2/catch.hpp>
 
+#include <map>
 #include <set>
 
 #include "core/network/fabric/router.hpp"
@@ -155,4 +156,50 @@ TEST_CASE("faults are settings like others: axes over them, columns of them, and
   CHECK(whole->links.size() == less->links.size() + 2);
   CHECK_THAT(error_of(kSingle + "  faults: {down: gpu0-rail0}\n"),
              Catch::StartsWith("s.yaml:7: 'faults' violates rule faults_fit"));
+}
+
+namespace {
+
+std::string failure_refusal(const std::string& fails) {
+  Faults faults;
+  faults.fails = fails;
+  faults.reconverge_us = 1;
+  try {
+    failures_of(faults, built("rail_optimized"));
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+}  // namespace
+
+TEST_CASE("cables that fail are named with the time since the begin of the step, in us, ms or s") {
+  Faults faults;
+  faults.fails = "rail0-spine1@2ms, rail1-spine0@ 1.5us , spine2@0.25s";
+  faults.reconverge_us = 50'000, faults.retransmit_us = 4.096;
+  const Graph graph = built("rail_optimized");
+  const core::step::LinkFailures failures = failures_of(faults, graph);
+  CHECK(failures.reconvergence_ps == 50'000'000'000);
+  CHECK(failures.retransmit_ps == 4'096'000);
+  std::map<core::Time, std::set<std::string>> by_time;
+  for (const auto& [link, at] : failures.cables) {
+    CHECK(link % 2 == 0);
+    by_time[at].insert(graph.names[graph.links[link].from] + "-" + graph.names[graph.links[link].to]);
+  }
+  CHECK(by_time.at(2'000'000'000) == std::set<std::string>{"rail0-spine1"});
+  CHECK(by_time.at(1'500'000) == std::set<std::string>{"rail1-spine0"});
+  CHECK(by_time.at(250'000'000'000) ==
+        std::set<std::string>{"rail0-spine2", "rail1-spine2", "rail2-spine2", "rail3-spine2"});
+  CHECK(failures_of({}, graph) == core::step::LinkFailures());
+}
+
+TEST_CASE("cables that fail are refused without a time, twice, under no name, and if they leave GPUs apart") {
+  for (const char* text : {"rail0-spine1", "rail0-spine1@", "rail0-spine1@2", "rail0-spine1@-1ms", "rail0-spine1@2 m",
+                           "rail0-spine1@soon", "rail0-spine1@1e300s"})
+    CHECK_THAT(failure_refusal(text), Catch::Contains("must end in the time since the begin of the step"));
+  CHECK_THAT(failure_refusal("rail0-spine9@2ms"), Catch::Contains("this fabric has no 'spine9'"));
+  CHECK_THAT(failure_refusal("rail0-spine1@2ms, rail0-spine1@3ms"), Catch::Contains("a second time"));
+  CHECK_THAT(failure_refusal("rail0-spine1@2ms,"), Catch::Contains("nothing between two commas"));
+  CHECK_THAT(failure_refusal("gpu0@2ms"), Catch::Contains("leave no path"));
 }

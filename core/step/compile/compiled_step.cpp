@@ -83,6 +83,7 @@ InstanceLoad LinkLoads::of_spreads(const std::vector<PairLoad>& loads, const Con
 bool can_deduplicate_ranks(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
   return configuration.composition == Composition::composed && transport.rate_tolerance_ppm == 0 &&
+         configuration.failures.cables.empty() &&
          (transport.fidelity == network::Fidelity::analytic || !network::needs_per_packet(transport));
 }
 

@@ -74,8 +74,8 @@ class LinkLoads {
 /// Which ranks are simulated: all, or one representative of each class of equivalent ranks (rank_symmetry.hpp; for
 /// packets packet_symmetry.hpp), which may be all.
 enum class Ranks : std::uint8_t { all, representatives };
-/// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact, and of
-/// packets and fluids only on pinned paths.
+/// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact, of
+/// packets and fluids only on pinned paths, and if no cable fails on the way, which tells apart what was alike.
 bool can_deduplicate_ranks(const Configuration& configuration);
 
 class CompiledStep {

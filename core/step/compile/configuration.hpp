@@ -32,6 +32,19 @@ struct FluidSampling {
   std::int64_t link_hops = 2'000'000;  // packets times links of one sample, at most
 };
 
+/// Cables that fail while a step is under way.
+struct LinkFailures {
+  struct Cable {
+    std::uint32_t link = 0;  // one direction; the other is the next higher or lower number
+    Time at = 0;             // since the begin of the step
+    bool operator==(const Cable&) const = default;
+  };
+  std::vector<Cable> cables;
+  Time reconvergence_ps = 0;  // from a failure until routes avoid the cable
+  Time retransmit_ps = 0;     // timeout of senders, from the loss on; 0: they go on as soon as there is a route
+  bool operator==(const LinkFailures&) const = default;
+};
+
 struct Configuration {
   workload::Model model;
   workload::Strategy strategy;
@@ -39,6 +52,7 @@ struct Configuration {
   std::vector<compute::Gpu> other_gpus;    // the GPUs of machines of kinds 1 and up
   std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind
   std::shared_ptr<const network::Graph> graph;
+  LinkFailures failures;  // of its cables, by fidelity fluid
   std::int64_t gpus_per_node = 8;
   double memory_headroom = 0;  // the share of a GPU's memory to be left free
   network::Transport transport;

@@ -168,6 +168,8 @@ class RankLayout {
   /// numbering of links.
   const sharing::Key& full_route_signature(const std::vector<std::vector<std::uint32_t>>& pairs_of_kind);
   const network::Graph& graph() const { return router_->graph(); }
+  /// Returns the key of all vertices and links.
+  const sharing::Key& fabric_key();
   /// The symmetries under fluid fidelity of steps on this layout, by the collectives of each of kinds(); a cache.
   std::map<std::vector<KindCollectives>, std::shared_ptr<const FluidSymmetry>>& fluid_symmetries() {
     return fluid_symmetries_;
@@ -192,7 +194,6 @@ class RankLayout {
   void number_kinds(bool by_network);
   std::vector<std::uint32_t> gpus_of(const Group& group) const;
   void add_spreads(Connections& connections, const Connectivity& connectivity, const std::vector<std::uint32_t>& gpus);
-  const sharing::Key& fabric_key();
 
   std::int64_t gpus_per_node_;
   std::uint32_t per_stage_;

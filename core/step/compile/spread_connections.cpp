@@ -28,7 +28,6 @@ void RankLayout::add_spreads(Connections& connections, const Connectivity& conne
   connections.route_signature = writer.finish();
 }
 
-/// Returns the key of all vertices and links.
 const sharing::Key& RankLayout::fabric_key() {
   if (fabric_key_) return *fabric_key_;
   sharing::KeyWriter writer("fabric");

@@ -123,10 +123,25 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
       if (std::find(pairs.begin(), pairs.end(), operation.pairs) == pairs.end()) pairs.push_back(operation.pairs);
     }
   }
+  // New routes depend on the whole fabric, on where ranks are placed, and on how paths are chosen.
+  if (!configuration.failures.cables.empty()) {
+    write_failures(writer, configuration.failures);
+    const network::PathChoice choice = network::path_choice_of(configuration.transport);
+    writer.key(layout.fabric_key()).integer(static_cast<std::int64_t>(choice.routing));
+    writer.integer(static_cast<std::int64_t>(choice.seed)).integer(static_cast<std::int64_t>(choice.seeds));
+    writer.integer(static_cast<std::int64_t>(choice.weights));
+    for (const RankId rank : layout.rank_ids()) writer.integer(layout.gpu_of(rank).value());
+  }
   return writer.key(layout.full_route_signature(pairs_of_kind)).finish();
 }
 
 }  // namespace
+
+void write_failures(sharing::KeyWriter& writer, const LinkFailures& failures) {
+  if (failures.cables.empty()) return;
+  writer.text("failures").integer(failures.reconvergence_ps).integer(failures.retransmit_ps);
+  for (const LinkFailures::Cable& cable : failures.cables) writer.integer(cable.link).integer(cable.at);
+}
 
 StepOperations::StepOperations(const Configuration& configuration) {
   std::vector<workload::RankClass> classes;

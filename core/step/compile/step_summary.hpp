@@ -28,6 +28,9 @@ class StepOperations {
   std::vector<std::uint64_t> in_programs_;  // by class
 };
 
+/// Writes the cables that fail, if there are any, by their numbers.
+void write_failures(sharing::KeyWriter& writer, const LinkFailures& failures);
+
 /// Returns the key of everything that the StepOperations of a configuration depend on.
 sharing::Key operations_key(const Configuration& configuration);
 

@@ -7,9 +7,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
 #include <queue>
 #include <utility>
 
+#include "core/step/fluid/failing_links.hpp"
 #include "core/step/fluid/link_shares.hpp"
 #include "core/step/network/uncontended_network.hpp"
 
@@ -24,6 +27,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
       : UncontendedNetwork(compiled, results),
         compiled_(compiled),
         shares_(compiled, efficiency),
+        failing_(compiled),
         speeds_(compiled.link_numbers(), shares_.preference()) {}
 
   void enter(Time at, const std::vector<Member>& members) override {
@@ -35,15 +39,18 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   Time whole_duration(CollectiveOpId id) override { return shares_.of(id).empty() ? exits_.common_exit(id) : kNever; }
 
   Time next_exit(Time limit) override {
-    for (const InstanceId instance : exits_.take_scheduled()) {
-      if (exits_.is_closed(instance) && state_of(instance).number == kNotRunning) start(instance);
-      schedule(instance);
+    while (true) {
+      const Time exit = next_exit_as_it_is();
+      const Time change = std::min(failing_.next_change(), resumptions_.empty() ? kNever : resumptions_.top().at);
+      if (change > limit || change >= exit) return exit > limit ? kNever : exit;
+      now_ = change;
+      while (!resumptions_.empty() && resumptions_.top().at == change) {
+        const InstanceId instance = resumptions_.top().instance;
+        resumptions_.pop();
+        resume(instance);
+      }
+      if (failing_.next_change() == change) change_links();
     }
-    const std::vector<std::uint32_t> changed = speeds_.update();
-    changed_.insert(changed_.end(), changed.begin(), changed.end());
-    set_changed_speeds();
-    while (!due_exits_.empty() && due_exits_.top().at != next_exit_of(due_exits_.top().instance)) due_exits_.pop();
-    return due_exits_.empty() || due_exits_.top().at > limit ? kNever : due_exits_.top().at;
   }
 
   void take_exits(Time at, std::vector<Member>& exits) override {
@@ -80,8 +87,10 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   /// An instance that is under way.
   struct State {
     FluidClock clock;
-    Time begin = 0;                      // when it began to take shares of links
-    std::uint32_t number = kNotRunning;  // among the collectives that do
+    Time begin = 0;                                  // when it began to take shares of links
+    std::uint32_t number = kNotRunning;              // among the collectives that do
+    bool stands_still = false, stood_still = false;  // for a cable that has failed; now, or ever
+    Time lost = 0;                                   // since when it stands still
   };
   struct Due {
     Time at;
@@ -90,6 +99,75 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
       return at != other.at ? at > other.at : instance.value() > other.instance.value();
     }
   };
+
+  /// Returns the next exit if no cable fails and nothing that stands still goes on before it.
+  Time next_exit_as_it_is() {
+    for (const InstanceId instance : exits_.take_scheduled()) {
+      if (exits_.is_closed(instance) && state_of(instance).number == kNotRunning) start(instance);
+      schedule(instance);
+    }
+    const std::vector<std::uint32_t> changed = speeds_.update();
+    changed_.insert(changed_.end(), changed.begin(), changed.end());
+    set_changed_speeds();
+    while (!due_exits_.empty() && due_exits_.top().at != next_exit_of(due_exits_.top().instance)) due_exits_.pop();
+    return due_exits_.empty() ? kNever : due_exits_.top().at;
+  }
+
+  /// Whether the instance that had this number among those that take shares is still under way.
+  bool is_running(std::uint32_t number) {
+    const std::uint32_t slot = exits_.slot_of(running_[number]);
+    return slot != UncontendedExits::kNoSlot && slot < states_.size() && states_[slot].number == number;
+  }
+
+  /// Returns what an operation takes of the links of its routes as they are now.
+  const MaxMinSpeeds::Loads& loads_of(CollectiveOpId id) {
+    if (failing_.epoch() == 0) return shares_.of(id);
+    auto& loads = loads_[{failing_.epoch(), id}];
+    if (!loads) loads = std::make_shared<const MaxMinSpeeds::Loads>(shares_.on_routes(id, *failing_.routes(id)));
+    return *loads;
+  }
+
+  /// Stops what crosses cables that fail now, and moves what goes on to its new routes.
+  void change_links() {
+    const std::uint32_t epoch = failing_.epoch();
+    failing_.change();
+    for (std::uint32_t number = 0; number < running_.size(); ++number) {
+      if (!is_running(number)) continue;
+      const InstanceId instance = running_[number];
+      State& state = state_of(instance);
+      const CollectiveOpId id = compiled_.collective_op_id(instance);
+      if (failing_.blocks(id)) {
+        if (state.stands_still) continue;
+        speeds_.remove(number);
+        stand_still(state);
+      } else if (state.stands_still) {
+        resumptions_.push({failing_.resumption(state.lost, now_), instance});
+      } else if (failing_.epoch() != epoch) {
+        speeds_.remove(number);
+        go_on(instance, state);
+      }
+    }
+  }
+
+  void stand_still(State& state) {
+    state.clock.set_speed(now_, 0);
+    state.stands_still = state.stood_still = true;
+    state.lost = now_;
+  }
+
+  void go_on(InstanceId instance, State& state) {
+    speeds_.add(state.number, loads_of(compiled_.collective_op_id(instance)));
+    state.clock.set_speed(now_, kFullSpeed);  // until speeds are updated
+    schedule(instance);
+  }
+
+  /// Lets an instance go on that has stood still, unless another cable has failed meanwhile.
+  void resume(InstanceId instance) {
+    State& state = state_of(instance);
+    if (!state.stands_still || failing_.blocks(compiled_.collective_op_id(instance))) return;
+    state.stands_still = false;
+    go_on(instance, state);
+  }
 
   State& state_of(InstanceId instance) {
     const std::uint32_t slot = exits_.slot_of(instance);
@@ -137,7 +215,8 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   /// Lets an instance that all members have entered take its share of its links.
   void start(InstanceId instance) {
-    const MaxMinSpeeds::Loads& loads = shares_.of(compiled_.collective_op_id(instance));
+    const CollectiveOpId id = compiled_.collective_op_id(instance);
+    const MaxMinSpeeds::Loads& loads = loads_of(id);
     if (loads.empty()) return;
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(running_.size()));
@@ -147,15 +226,16 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     state.number = free_.back();
     free_.pop_back();
     running_[state.number] = instance;
-    state.clock.set_speed(now_, kFullSpeed);
     state.begin = now_;
+    if (failing_.blocks(id)) return stand_still(state);
+    state.clock.set_speed(now_, kFullSpeed);
     speeds_.add(state.number, loads);
   }
 
   void stop(InstanceId instance, State& state) {
-    if (state.clock.was_slowed()) contended_.push_back({instance, state.begin, now_});
+    if (state.clock.was_slowed() && !state.stood_still) contended_.push_back({instance, state.begin, now_});
     if (state.number != kNotRunning) {
-      speeds_.remove(state.number);
+      if (!state.stands_still) speeds_.remove(state.number);
       free_.push_back(state.number);
     }
     state = {};
@@ -163,11 +243,14 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   const CompiledStep& compiled_;
   LinkShares shares_;
+  FailingLinks failing_;
+  /// Since routes have changed, by how often they had: kept, since speeds_ and copies of it refer to them.
+  std::map<std::pair<std::uint32_t, CollectiveOpId>, std::shared_ptr<const MaxMinSpeeds::Loads>> loads_;
   MaxMinSpeeds speeds_;
   std::vector<State> states_;        // by slot of exits_
   std::vector<InstanceId> running_;  // by number among those that take shares
   std::vector<std::uint32_t> free_;  // such numbers
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_exits_, resumptions_;
   std::vector<ContendedCollective> contended_;
   std::vector<std::uint32_t> changed_;  // numbers whose speeds have changed, but not yet their clocks
   std::vector<FluidShare> new_speeds_;  // of these: scratch of set_changed_speeds()

@@ -59,7 +59,7 @@ void LinkShares::form_loads() {
     for (const auto& [link, share] : of_op) of_group[link] = std::max(of_group[link], share);
   }
   end_group();
-  if (groups_run_one_by_one(compiled_))
+  if (compiled_.configuration().failures.cables.empty() && groups_run_one_by_one(compiled_))
     for (MaxMinSpeeds::Loads& loads : *formed)
       std::erase_if(loads, [&](const MaxMinSpeeds::Load& load) { return most[load.link] <= kFullSpeed; });
   loads_ = std::move(formed);
@@ -82,7 +82,19 @@ MaxMinSpeeds::Loads LinkShares::all_loads_of(CollectiveOpId id) {
 MaxMinSpeeds::Loads LinkShares::on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections) {
   const std::vector<PairLoad> pairs = pair_loads_of(dag, compiled_.transport());
   const Time duration = duration_of(dag, connections, compiled_);
-  if (compiled_.pools() != nullptr) return on_pools(id, pairs, connections, duration);
+  return compiled_.pools() != nullptr ? on_pools(id, pairs, connections, duration)
+                                      : on_links(pairs, connections, duration);
+}
+
+/// Its clock is that of its own routes, whatever the new ones are.
+MaxMinSpeeds::Loads LinkShares::on_routes(CollectiveOpId id, const Connections& routes) {
+  const CollectiveOp& op = compiled_.collective_ops()[id];
+  return on_links(pair_loads_of(*op.dag, compiled_.transport()), routes,
+                  duration_of(*op.dag, *op.connections, compiled_));
+}
+
+MaxMinSpeeds::Loads LinkShares::on_links(const std::vector<PairLoad>& pairs, const Connections& connections,
+                                         Time duration) const {
   std::map<std::uint32_t, std::int64_t> bytes;
   for (std::size_t pair = 0; pair < pairs.size(); ++pair)
     for (const std::uint32_t link : connections.routes[pair]) bytes[link] += pairs[pair].bytes;

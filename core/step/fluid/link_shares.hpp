@@ -22,11 +22,14 @@ class LinkShares {
   void go_on_with(TransportEfficiency& efficiency, std::size_t answers) { efficiency_.go_on_with(efficiency, answers); }
 
   /// Returns what an operation, with all that it stands for, takes of each link that can ever be short of time, as
-  /// shares of its uncontended duration. References stay valid as long as this or a copy of it is there.
+  /// shares of its uncontended duration. If cables fail, all links count. References stay valid as long as this or a
+  /// copy of it is there.
   const MaxMinSpeeds::Loads& of(CollectiveOpId id) {
     if (loads_ == nullptr) form_loads();
     return (*loads_)[id];
   }
+  /// Returns what an operation takes of its links on other routes than its own.
+  MaxMinSpeeds::Loads on_routes(CollectiveOpId id, const Connections& routes);
   /// Returns what `dag`, the whole DAG of an operation, takes of the links of one of its groups.
   MaxMinSpeeds::Loads on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections);
 
@@ -48,6 +51,7 @@ class LinkShares {
   const SharedHop& transfer_of(CollectiveOpId id);
   MaxMinSpeeds::Loads on_pools(CollectiveOpId id, const std::vector<PairLoad>& pairs, const Connections& connections,
                                Time duration);
+  MaxMinSpeeds::Loads on_links(const std::vector<PairLoad>& pairs, const Connections& connections, Time duration) const;
   MaxMinSpeeds::Load load_of(std::uint32_t link, std::int64_t bytes, Time duration, std::uint32_t count) const;
 
   const CompiledStep& compiled_;
@@ -59,10 +63,11 @@ class LinkShares {
 /// A clock that runs at most as fast as the step's.
 class FluidClock {
  public:
-  /// Returns the instant of the step at which this clock shows `at`.
+  /// Returns the instant of the step at which this clock shows `at`; kNever if it stands still before.
   Time when(Time at) const {
     if (speed_ == kFullSpeed) return at + behind_;
     const Time left = at - (since_ - behind_);
+    if (speed_ == 0) return left > 0 ? kNever : since_;
     return since_ + static_cast<Time>((Int128{left} * kFullSpeed + speed_ - 1) / speed_);
   }
   /// Sets its speed from `now` on.

@@ -27,6 +27,7 @@ sharing::Key fluid_key(const Configuration& configuration, Ranks ranks) {
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events).integer(configuration.tick_ns);
   write_transport(writer, configuration.transport);
   writer.integer(configuration.fluid.samples).integer(configuration.fluid.link_hops);
+  write_failures(writer, configuration.failures);
   return writer.finish();
 }
 
