@@ -29,7 +29,7 @@ using io::cpu_s;
 /// Setup shared by both simulations: routes over the graph's links, and the flows that use them.
 class NetworkSetup {
  public:
-  NetworkSetup(const core::step::Configuration& configuration, bool plain)
+  NetworkSetup(const core::step::Configuration& configuration, bool plain, core::HelperThreads* helpers)
       : configuration_(configuration),
         router_(configuration.graph, core::network::path_choice_of(configuration.transport)),
         per_packet_(core::network::needs_per_packet(configuration.transport)),
@@ -43,7 +43,7 @@ class NetworkSetup {
           "fidelity: analytic bounds transfers on one path each (routing destination_mod_k or ecmp_hash, acks "
           "coalesced, "
           "fabric lossless, a transport that does not spray); take that, or fidelity: packet");
-    if (!per_packet_) cache_.emplace(configuration.transport);
+    if (!per_packet_) cache_.emplace(configuration.transport).simulate_with(helpers);
     core::network::check_pfc_headroom(*configuration.graph, configuration.transport);
   }
 
@@ -125,9 +125,9 @@ Time NetworkRun::elapsed() const {
 }
 
 NetworkRun run_flows(const core::step::Configuration& configuration,
-                     const std::vector<experiments::import::Flow>& flows, bool plain) {
+                     const std::vector<experiments::import::Flow>& flows, bool plain, core::HelperThreads* helpers) {
   const double begin = cpu_s();
-  NetworkSetup setup(configuration, plain);
+  NetworkSetup setup(configuration, plain, helpers);
   const auto network = setup.flows();
   network->set_tie_order({0});
   network->record_acknowledgements();
@@ -258,9 +258,9 @@ void run_whole(const core::step::Configuration& configuration, const Transfers& 
 }  // namespace
 
 NetworkRun run_collective(const core::step::Configuration& configuration, const core::collective::Shape& shape,
-                          bool plain) {
+                          bool plain, core::HelperThreads* helpers) {
   const double begin = cpu_s();
-  NetworkSetup setup(configuration, plain);
+  NetworkSetup setup(configuration, plain, helpers);
   const Transfers transfers(shape, plain);
   const core::step::Connectivity connectivity = transfers.connectivity();
   std::vector<std::uint32_t> gpus(shape.members);  // member i is GPU i

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/work_ahead.hpp"
 #include "core/collective/dag/dag.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/network/flows/flows.hpp"
@@ -29,14 +30,16 @@ struct NetworkRun {
 };
 
 /// Simulates `flows`. With `plain`, all packets share one event loop (the oracle); otherwise flows are decomposed into
-/// components, whose results are cached. The times are equal. Throws core::InputError for a transport that would have
-/// to drop packets, for sizes that no packet number can count, and for PFC deadlocks.
+/// components, whose results are cached, and which helpers, if there are any, simulate ahead. The times are equal.
+/// Throws core::InputError for a transport that would have to drop packets, for sizes that no packet number can count,
+/// and for PFC deadlocks.
 NetworkRun run_flows(const core::step::Configuration& configuration,
-                     const std::vector<experiments::import::Flow>& flows, bool plain);
+                     const std::vector<experiments::import::Flow>& flows, bool plain,
+                     core::HelperThreads* helpers = nullptr);
 
 /// Simulates a collective whose members all enter at time 0; member i is GPU i.
 NetworkRun run_collective(const core::step::Configuration& configuration, const core::collective::Shape& shape,
-                          bool plain);
+                          bool plain, core::HelperThreads* helpers = nullptr);
 
 /// Nearest-rank percentiles, extremes and mean of completion times, in picoseconds.
 struct CompletionTimes {

@@ -10,10 +10,14 @@ namespace manyworlds::farm {
 using core::step::CompiledStep;
 using io::cpu_s;
 
-SweepRunner::SweepRunner(const std::string& common) : SweepRunner(decode_common(common)) {}
+SweepRunner::SweepRunner(const std::string& common, std::size_t threads)
+    : SweepRunner(decode_common(common), threads) {}
 
-SweepRunner::SweepRunner(const SweepSharedSettings& common)
-    : share_(common.share), common_(experiments::deserialize_common(common.settings)), context_(common.share) {}
+SweepRunner::SweepRunner(const SweepSharedSettings& common, std::size_t threads)
+    : share_(common.share),
+      common_(experiments::deserialize_common(common.settings)),
+      pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr),
+      context_(common.share, pool_.get()) {}
 
 core::step::Configuration SweepRunner::configure(const std::string& settings) {
   return experiments::configure(experiments::deserialize_own_settings(settings, common_), graphs_);

@@ -9,13 +9,15 @@
 #include "experiments/sweep/experiment.hpp"
 #include "farm/plan/sweep_task_spec.hpp"
 #include "farm/protocol/job.hpp"
+#include "farm/system/thread_pool.hpp"
 
 namespace manyworlds::farm {
 
 class SweepRunner : public Runner {
  public:
-  /// Reads the text that SweepJob::common_spec() made. Throws InputError and InternalError on anything else.
-  explicit SweepRunner(const std::string& common);
+  /// Reads the text that SweepJob::common_spec() made. Throws InputError and InternalError on anything else, and
+  /// IoError if its `threads`, which count the caller's, cannot be started.
+  explicit SweepRunner(const std::string& common, std::size_t threads = 1);
   /// Returns an encoded CollectiveResult for a collective, an encoded StepResult for a step.
   std::string run(const std::string& spec, std::span<const std::string> inputs) override;
 
@@ -27,7 +29,7 @@ class SweepRunner : public Runner {
   const core::step::CompiledStep& last_compiled() const { return *compiled_; }
 
  private:
-  explicit SweepRunner(const SweepSharedSettings& common);
+  SweepRunner(const SweepSharedSettings& common, std::size_t threads);
   core::step::Configuration configure(const std::string& settings);
   core::step::Ranks ranks_of(const core::step::Configuration& configuration) const;
   const core::step::CompiledStep& compile(const core::step::Configuration& configuration, const std::string& settings);
@@ -38,6 +40,7 @@ class SweepRunner : public Runner {
   bool share_;
   experiments::CommonSettings common_;
   experiments::GraphCache graphs_;
+  std::unique_ptr<ThreadPool> pool_;  // null: one thread
   core::step::SimulationContext context_;
   std::string settings_;  // settings of the cached compiled step
   std::unique_ptr<core::step::CompiledStep>

@@ -26,9 +26,10 @@ struct RunProgress {
 
 class SingleRun {
  public:
-  /// Runs the one experiment of `sweep` and records `ranks`, which are ascending ranks of the experiment.
+  /// Runs the one experiment of `sweep` on some threads and records `ranks`, which are ascending ranks of the
+  /// experiment.
   explicit SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks = {},
-                     RunProgress* progress = nullptr);
+                     RunProgress* progress = nullptr, std::size_t threads = 1);
 
   const io::Results& results() const { return results_; }
   /// Returns whether the step ran to its end and was recorded; only then is there a compiled step.

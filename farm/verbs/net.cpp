@@ -13,10 +13,12 @@
 #include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"
 #include "farm/cli/option_values.hpp"
+#include "farm/cli/thread_options.hpp"
 #include "farm/net/net_collective.hpp"
 #include "farm/net/network_report.hpp"
 #include "farm/run/ticking_line.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/system/thread_pool.hpp"
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm::commands {
@@ -126,6 +128,7 @@ int run_net(const Invocation& invocation) {
       "links", "what each link carried and for how long, as CSV")("json", "the summary and the links as JSON")(
       "model", "packet, or astra-sim: what ASTRA-sim's analytical backends say, for comparison",
       cxxopts::value<std::string>()->default_value("packet"), "NAME");
+  add_thread_options(options);
   add_astra_options(options);
   options.parse_positional({"spec"});
   options.positional_help("SPEC.yaml");
@@ -140,6 +143,7 @@ int run_net(const Invocation& invocation) {
   if (plain) require_every_packet(sweep, "--plain");
   experiments::GraphCache graphs;
   const core::step::Configuration configuration = configure(sweep.experiments.front(), graphs);
+  ThreadPool pool(threads_of(*parsed));
   const auto print = [&](const NetworkReport& report) {
     std::cout << (parsed->count("links") > 0  ? report.links_csv()
                   : parsed->count("json") > 0 ? report.json()
@@ -147,7 +151,7 @@ int run_net(const Invocation& invocation) {
   };
   if (parsed->count("flows") > 0) {
     const auto flows = experiments::import::read_flows(required(*parsed, "flows"), configuration.graph->gpus);
-    const NetworkRun run = with_progress([&] { return run_flows(configuration, flows, plain); });
+    const NetworkRun run = with_progress([&] { return run_flows(configuration, flows, plain, &pool); });
     if (csv)
       std::cout << flows_csv(run, flows);
     else
@@ -161,7 +165,7 @@ int run_net(const Invocation& invocation) {
     std::cout << compare_astra(*parsed, configuration, shape);
     return kExitDone;
   }
-  const NetworkRun run = with_progress([&] { return run_collective(configuration, shape, plain); });
+  const NetworkRun run = with_progress([&] { return run_collective(configuration, shape, plain, &pool); });
   if (csv)
     std::cout << members_csv(run);
   else

@@ -26,6 +26,7 @@
 #include "farm/cli/own_options.hpp"
 #include "farm/cli/run_recording.hpp"
 #include "farm/cli/shared_options.hpp"
+#include "farm/cli/thread_options.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/stage_footprints.hpp"
 #include "farm/results/step_text.hpp"
@@ -191,7 +192,8 @@ std::string step_title(const Row& row) {
 }
 
 /// Runs the experiment and shows its progress.
-SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks) {
+SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks,
+                            std::size_t threads) {
   RunProgress progress;
   const auto& experiment = sweep.experiments.front();
   const double estimate_s = experiments::fitting::closed_form_s(experiment.config());
@@ -212,7 +214,7 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
     return fmt::format("analytic estimate: {} a step; after {:.0f} s, {} of it are simulated", estimate, elapsed_s,
                        io::with_si_prefix(core::seconds(progress.reached), "s"));
   });
-  return SingleRun(sweep, ranks, &progress);
+  return SingleRun(sweep, ranks, &progress, threads);
 }
 
 /// Returns what a job's file was read as: the model's parameters, the GPUs and their layout, and the batch.
@@ -266,6 +268,7 @@ int run_run(const Invocation& invocation) {
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
       cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the results, as JSON");
+  add_thread_options(options);
   add_own_options(options);
   add_recording_options(options);
   options.parse_positional({"spec"});
@@ -292,7 +295,7 @@ int run_run(const Invocation& invocation) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");
   }
-  const SingleRun run = run_with_progress(sweep, recording.ranks());
+  const SingleRun run = run_with_progress(sweep, recording.ranks(), threads_of(*parsed));
   const Row row{run.results().experiments};
   const std::optional<OwnView> own = row.ran() ? own_view(*parsed, row, sweep.experiments.front()) : std::nullopt;
   if (job && parsed->count("json") == 0) {

@@ -52,6 +52,7 @@ using StateWords = std::vector<std::uint64_t>;
 /// (acks of a window that no longer limits the flow, superseded timers) is omitted.
 struct ComponentState {
   StateWords words;
+  Time least_ps = 0;                 // no flow completes earlier from here, whatever else starts; 0 without flows
   std::vector<std::uint32_t> flows;  // engine slot by flow number
   std::vector<std::uint32_t> links;  // engine slot by link number
 };

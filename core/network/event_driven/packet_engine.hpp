@@ -175,6 +175,7 @@ class PacketEngine final : public Engine {
   std::vector<std::uint32_t> paused_links() const;
   std::vector<std::vector<ControlFrame>> control_frames(ComponentNumbering& numbering) const;
   void write_flow(Flow& flow, StateWriter& writer);
+  Time least_ps(const Flow& flow) const;
   std::uint32_t read_link(StateReader& reader);
   void read_flow(std::uint32_t slot, std::uint64_t tie_order, StateReader& reader);
   void read_frame(StateReader& reader);

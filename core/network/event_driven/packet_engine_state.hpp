@@ -58,7 +58,11 @@ std::vector<ComponentState> PacketEngine<P>::save(Remaining remaining) {
       visit_link(ports_[link], writer);
       visit_packets(ports_[link], writer);
     }
-    for (const std::uint32_t slot : part.flows) write_flow(flows_[slot], writer);
+    part.least_ps = part.flows.empty() ? 0 : kNever;
+    for (const std::uint32_t slot : part.flows) {
+      write_flow(flows_[slot], writer);
+      part.least_ps = std::min(part.least_ps, least_ps(flows_[slot]));
+    }
     writer.list(frames[i], [&](ControlFrame& frame) { visit_frame(frame, writer); });
   }
   return std::move(components);
@@ -128,6 +132,22 @@ void PacketEngine<P>::write_flow(Flow& flow, StateWriter& writer) {
     visit_acks(flow, flow.uses_cc, writer);
   else
     writer.scalar(0), writer.scalar(0);
+}
+
+/// Returns how long a flow takes from now on at least. Packets that it has not offered to its NIC cross each of its
+/// links one after the other, and the last one crosses the links after that; an offered one has its last link before
+/// it.
+template <SenderProtocol P>
+Time PacketEngine<P>::least_ps(const Flow& flow) const {
+  if (flow.delivered_at != kNever) return flow.delivered_at - now_;
+  Time least = 0, last_packet = 0;  // of the last packet: from the beginning of a hop on
+  for (std::uint32_t hop = flow.hops; hop-- > 0;) {
+    const Port& port = ports_[flow.path[hop]];
+    last_packet += serialization_ps(flow.last_bytes, port.spec.bits_per_second) + port.spec.latency_ps;
+    if (flow.remaining == 0) return last_packet;
+    least = std::max(least, (flow.remaining - 1) * port.full_packet_ps + last_packet);
+  }
+  return least;
 }
 
 template <SenderProtocol P>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/work_ahead.hpp"
 #include "core/network/engine/engine.hpp"
 #include "core/network/flows/fast_forward.hpp"
 
@@ -19,9 +21,10 @@ namespace manyworlds::core::network {
 struct State {
   StateWords words;
   std::array<std::uint64_t, 2> digest{};
+  Time least_ps = 0;  // see ComponentState, a function of the words
 };
-/// Returns a state with the digest of `words`.
-std::shared_ptr<const State> make_state(StateWords words);
+/// Returns the state that an engine saved, without its slots.
+std::shared_ptr<const State> make_state(ComponentState saved);
 
 /// The result of simulating a state.
 struct Outcome {
@@ -52,6 +55,12 @@ class ComponentCache {
   };
   /// Returns the outcome of simulating `state` to its first completions or a deadlock, but at most for `limit`.
   Found outcome(const State& state, Time limit);
+  /// Returns the outcome without a limit if it is in the cache, else null.
+  std::shared_ptr<const Outcome> known_outcome(const State& state);
+  /// Offers the simulation of a state without a limit to the helpers, until the result is dropped. Null without them.
+  std::shared_ptr<AheadTask> begin(const std::shared_ptr<const State>& state);
+  /// Returns the outcome without a limit; `begun` is null or what begin() returned for this state.
+  Found outcome(const State& state, const std::shared_ptr<AheadTask>& begun);
   using Parts = std::vector<Outcome::Part>;
   struct Joined {
     std::shared_ptr<const Parts> parts;
@@ -73,6 +82,11 @@ class ComponentCache {
   /// Adds the work of such an engine to link_hops().
   void count_simulated(const Counters& simulated) { link_hops_.simulated += simulated.link_hops; }
 
+  /// Lets helpers simulate components ahead; null: none. They must outlive all that begin() returned.
+  void simulate_with(HelperThreads* helpers);
+  /// Returns what simulations that were begun ahead have simulated so far, on any thread, whether it was used or not.
+  std::int64_t link_hops_ahead() const { return simulators_->link_hops_ahead; }
+
   /// Time in ns that caching has saved minus its cost, as accounted by the users of the cache.
   std::int64_t balance = 2'000'000;
 
@@ -93,20 +107,32 @@ class ComponentCache {
       return key.digest[0] ^ (static_cast<std::uint64_t>(key.limit) * 0x9E3779B97F4A7C15ull);
     }
   };
-  static PauseDependencies to_state_numbers(PauseDependencies waits, const std::vector<std::uint32_t>& slots);
-  /// Returns the engine of the cache, reset; valid until the next call.
-  Engine& scratch() {
-    engine_->reset();
-    return *engine_;
-  }
-  std::shared_ptr<const Outcome> compute(const State& state, Time limit);
+  /// What threads need to simulate components: an engine each, of which the first is the cache's own.
+  struct Simulators {
+    Transport transport;
+    FastForwardOptions options;
+    std::vector<std::unique_ptr<Engine>> engines = {};
+    std::atomic<std::int64_t> link_hops_ahead = 0;
+    /// Returns the engine of a thread, reset.
+    Engine& engine(std::size_t thread);
+  };
+  struct Simulated {
+    std::shared_ptr<const Outcome> outcome;
+    LinkHops link_hops;
+  };
+  struct Simulation;
+  static Simulated simulate(Engine& engine, const FastForwardOptions& options, const State& state, Time limit);
+  static Key key_of(const State& state, Time limit) { return {state.digest, state.words.size(), limit}; }
+  Found take(const Key& key, Simulated simulated);
   /// Accounts for the size of a result; clears the cache if it would exceed the limit.
   void make_room(const Parts& parts, std::size_t waits);
 
   Transport transport_;
   std::shared_ptr<const Graph> fabric_;
-  FastForwardOptions fast_forward_options_;
-  std::unique_ptr<Engine> engine_;  // simulates one component after another
+  std::shared_ptr<Simulators> simulators_;  // shared with simulations that are under way
+  HelperThreads* helpers_ = nullptr;
+  std::unordered_map<Key, std::weak_ptr<Simulation>, Hash> begun_;
+  std::size_t prune_begun_at_ = 1'024;  // size at which those are erased that were dropped
   std::vector<std::unique_ptr<Engine>> spare_engines_;
   std::size_t byte_limit_, bytes_ = 0;
   std::unordered_map<Key, std::shared_ptr<const Outcome>, Hash> outcomes_;

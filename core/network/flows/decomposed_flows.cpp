@@ -2,6 +2,9 @@
 // links behind its numbers; between two instants at which a flow starts or completes, its future is a pure function of
 // that state, which the cache computes only once for equal components anywhere in the fabric, at any time.
 //
+// An outcome is needed only when its component may be the next to complete, which is not before the least time that its
+// flows take. Flows that join before that make it needless, and until then helpers may simulate it, while others are.
+//
 // Caching has a cost: a state is saved, looked up and loaded at each completion. A component that keeps paying it
 // without cache hits is moved to the joint simulation (joint_simulation.hpp), which simulates without caching for a
 // while, and for longer each time.
@@ -11,8 +14,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/network/flows/component_cache.hpp"
-#include "core/network/flows/flows.hpp"
+#include "core/network/flows/flow_component.hpp"
 #include "core/network/flows/joint_simulation.hpp"
 #include "core/sharing/union_find.hpp"
 
@@ -37,32 +39,6 @@ void append_spec(StateWords& words, const LinkSpec& spec) {
                {static_cast<std::uint64_t>(spec.bits_per_second), static_cast<std::uint64_t>(spec.latency_ps),
                 static_cast<std::uint64_t>(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up)});
 }
-
-/// A connected component of flows.
-struct FlowComponent {
-  Time state_time = 0;  // the time at which it was in `state`
-  std::shared_ptr<const State> state;
-  std::shared_ptr<const Outcome> next;  // the outcome of `state` without a time limit; null until looked up
-  std::vector<FlowId> flows;            // indexed by flow number in the state
-  std::vector<std::uint32_t> links;     // indexed by link number in the state
-  std::int64_t credit = 0;              // time saved by the cache minus its cost, limited to kMaxDebt
-  std::uint32_t generation = 0;         // number of earlier uses of this slot, to recognise outdated completions
-  bool live = false;
-};
-
-/// The next completion in a component.
-struct Completion {
-  Time at;
-  std::uint32_t component, generation;
-  bool operator>(const Completion& other) const { return at != other.at ? at > other.at : component > other.component; }
-};
-
-struct PendingStart {
-  FlowId id;
-  std::uint32_t route;
-  std::int64_t bytes;
-  std::uint32_t group;  // a component slot; starts with the same root in group_ belong to one component
-};
 
 /// Flows by connected components, with a cache of their results.
 class DecomposedFlows final : public Flows {
@@ -113,6 +89,10 @@ class DecomposedFlows final : public Flows {
       if (completions_.empty() || completions_.top().at > until || completions_.top().at > limit) break;
       const Completion top = completions_.top();
       completions_.pop();
+      if (components_[top.component].next == nullptr) {
+        find_next(top.component);
+        continue;
+      }
       now_ = last_activity_ = top.at;
       process_completion(top.component, finished);
     }
@@ -160,6 +140,7 @@ class DecomposedFlows final : public Flows {
     component.state_time = now_;
     component.state = nullptr;
     component.next = nullptr;
+    component.begun = nullptr;
     component.credit = first_credit();
     component.flows.clear();
     component.links.clear();
@@ -173,6 +154,7 @@ class DecomposedFlows final : public Flows {
     ++component.generation;
     component.state = nullptr;
     component.next = nullptr;
+    component.begun = nullptr;
     free_.push_back(slot);
     --live_;
   }
@@ -186,17 +168,33 @@ class DecomposedFlows final : public Flows {
            components_[completion.component].generation == completion.generation;
   }
 
-  /// Looks up the next completion of a component, or moves it to the joint simulation if caching has cost too much.
+  /// Schedules the next completion of a component, or the time before which it need not be known; or moves the
+  /// component to the joint simulation if caching has cost too much.
   void schedule(std::uint32_t slot) {
     if (components_[slot].credit < -kMaxDebt && may_simulate_jointly()) return move_to_joint(slot);
     FlowComponent& component = components_[slot];
-    component.next = look_up(component, kNever);
+    if (auto known = cache_->known_outcome(*component.state)) return schedule_next(slot, {std::move(known), true});
+    // Skipping by rate may end flows a little early.
+    const Time least = cache_->transport().rate_tolerance_ppm == 0 ? component.state->least_ps : 0;
+    component.begun = cache_->begin(component.state);
+    completions_.push({component.state_time + least, slot, component.generation});
+  }
+
+  /// Finds the next completion of a component, of which only the earliest time is scheduled so far.
+  void find_next(std::uint32_t slot) {
+    FlowComponent& component = components_[slot];
+    schedule_next(slot, cache_->outcome(*component.state, std::exchange(component.begun, nullptr)));
+  }
+
+  void schedule_next(std::uint32_t slot, ComponentCache::Found found) {
+    FlowComponent& component = components_[slot];
+    account(component, found);
+    component.next = std::move(found.outcome);
     if (component.next->deadlock.empty())  // a deadlocked component stays so, even if flows join it
       completions_.push({component.state_time + component.next->elapsed, slot, component.generation});
   }
 
-  std::shared_ptr<const Outcome> look_up(FlowComponent& component, Time limit) {
-    ComponentCache::Found found = cache_->outcome(*component.state, limit);
+  void account(FlowComponent& component, const ComponentCache::Found& found) {
     const std::int64_t simulation_cost = found.outcome->counters.link_hops * kLinkHopCost;
     if (found.known) {
       if (component.credit <= -kMaxDebt) doublings_ = 0;
@@ -205,7 +203,6 @@ class DecomposedFlows final : public Flows {
       adjust_credit(component, simulation_cost / kMissShare - kMissCost -
                                    kMissCostPerWord * static_cast<std::int64_t>(component.state->words.size()));
     }
-    return std::move(found.outcome);
   }
 
   void adjust_credit(FlowComponent& component, std::int64_t saved) {
@@ -438,7 +435,9 @@ class DecomposedFlows final : public Flows {
   void advance_to_now(std::uint32_t slot) {
     FlowComponent& component = components_[slot];
     if (now_ == component.state_time) return;
-    const auto outcome = look_up(component, now_ - component.state_time);
+    const ComponentCache::Found found = cache_->outcome(*component.state, now_ - component.state_time);
+    account(component, found);
+    const auto& outcome = found.outcome;
     MANYWORLDS_CHECK(outcome->completed.empty() && outcome->parts.size() == 1, "a cluster of {} flows came to {} parts",
                      component.flows.size(), outcome->parts.size());
     counters_ += outcome->counters;

@@ -103,9 +103,9 @@ JointSimulation::Decomposition JointSimulation::decompose() {
   Decomposition decomposition;
   for (ComponentState& saved : engine_->save()) {
     Part& part = decomposition.parts.emplace_back();
-    part.state = make_state(std::move(saved.words));
     for (const std::uint32_t slot : saved.flows) part.flows.push_back(ids_[slot]);
     for (const std::uint32_t slot : saved.links) part.links.push_back(link_of_slot_[slot]);
+    part.state = make_state(std::move(saved));
   }
   decomposition.counters = take_new_counters();
   cache_->return_engine(std::move(engine_));

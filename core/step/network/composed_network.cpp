@@ -352,6 +352,8 @@ Time ComposedNetwork::next_exit(Time limit) {
   unresolved_.clear();
   while (!due_exits_.empty() && components_[due_exits_.top().component].generation != due_exits_.top().generation)
     due_exits_.pop();
+  if (!per_packet_)
+    for (const std::uint32_t index : running_episodes_) components_[index].episode->begin();
   Time first = due_exits_.empty() || due_exits_.top().at > limit ? kNever : due_exits_.top().at;
   for (const std::uint32_t index : running_episodes_) {
     Component& component = components_[index];

@@ -83,6 +83,7 @@ void Episode::append(const LogEntry& entry, const sharing::Key& key) {
   for (const auto& [collective, member] : entry.entries) traffic_.enter(collective, member);
   entered_ += entry.entries.size();
   ++instants_;
+  is_begun_ = false;
   key_ = key;
 }
 

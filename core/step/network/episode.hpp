@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/network/flows/component_cache.hpp"
@@ -44,6 +45,11 @@ class Episode {
   Episode(const Episode&) = default;
 
   const sharing::Key& key() const { return key_; }
+  /// Begins what entered at now(), so that helpers may simulate it while others are.
+  void begin() {
+    if (std::exchange(is_begun_, true)) return;
+    traffic_.advance(now(), exits_);
+  }
   /// Returns the exit with number `index` in order of time, or null if it is later than `limit`. Simulates as far as
   /// needed. Exits before the last log entry are no longer available.
   const network::Exit* exit(std::size_t index, Time limit);
@@ -73,6 +79,7 @@ class Episode {
   std::size_t past_exits_ = 0;        // number of earlier exits
   Time last_exit_ = 0;
   std::size_t open_members_ = 0, entered_ = 0, instants_ = 0;
+  bool is_begun_ = true;  // false from an entry on, until begin()
 };
 
 /// A cache of episodes by key. An episode lives as long as a component holds it. Not thread-safe.

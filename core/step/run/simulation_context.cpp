@@ -112,7 +112,7 @@ SimulationContext::TransportCache& SimulationContext::transport_cache(
   for (const auto& known : transport_caches_)
     if (known->cache.transport() == transport && (!known->cache.fabric() || known->cache.fabric() == fabric))
       return *known;
-  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, fabric, share_));
+  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, fabric, share_, helpers_));
 }
 
 IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const collective::Dag& dag,
@@ -131,6 +131,7 @@ IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const
   };
   if (share_) return with(transport_cache(transport, configuration.graph).cache);
   network::ComponentCache cache(transport, configuration.graph);
+  cache.simulate_with(helpers_);
   return with(cache);
 }
 

@@ -19,8 +19,9 @@ namespace manyworlds::core::step {
 
 class SimulationContext {
  public:
-  /// With `share` false nothing computed for one collective, component or step is reused for another.
-  explicit SimulationContext(bool share = true) : share_(share) {}
+  /// With `share` false nothing computed for one collective, component or step is reused for another. Helpers, if there
+  /// are any, simulate components of flows ahead (core/network/flows/decomposed_flows.cpp); they must outlive this.
+  explicit SimulationContext(bool share = true, HelperThreads* helpers = nullptr) : share_(share), helpers_(helpers) {}
 
   CompiledStep compile(const Configuration& configuration, Ranks ranks = Ranks::all);
   /// Returns the summary of a step that planning needs, at a fraction of the cost of compiling it.
@@ -44,8 +45,11 @@ class SimulationContext {
 
  private:
   struct TransportCache {
-    TransportCache(const network::Transport& transport, std::shared_ptr<const network::Graph> fabric, bool share)
-        : cache(transport, std::move(fabric)), episodes(cache, share), efficiency(cache) {}
+    TransportCache(const network::Transport& transport, std::shared_ptr<const network::Graph> fabric, bool share,
+                   HelperThreads* helpers)
+        : cache(transport, std::move(fabric)), episodes(cache, share), efficiency(cache) {
+      cache.simulate_with(helpers);
+    }
     network::ComponentCache cache;
     EpisodeCache episodes;
     TransportEfficiency efficiency;
@@ -70,6 +74,7 @@ class SimulationContext {
   std::shared_ptr<RankLayout> layout(const Configuration& configuration);
 
   bool share_;
+  HelperThreads* helpers_;
   DagCache dags_;
   struct RouterEntry {
     std::shared_ptr<const network::Graph> graph;

@@ -1,0 +1,40 @@
+// What decomposed flows keep of their components, of when these complete, and of flows that start.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/network/flows/component_cache.hpp"
+#include "core/network/flows/flows.hpp"
+
+namespace manyworlds::core::network {
+
+/// A connected component of flows.
+struct FlowComponent {
+  Time state_time = 0;  // the time at which it was in `state`
+  std::shared_ptr<const State> state;
+  std::shared_ptr<const Outcome> next;  // the outcome of `state` without a time limit; null until it is needed
+  std::shared_ptr<AheadTask> begun;     // what helpers may do of that before
+  std::vector<FlowId> flows;            // indexed by flow number in the state
+  std::vector<std::uint32_t> links;     // indexed by link number in the state
+  std::int64_t credit = 0;              // time saved by the cache minus its cost, limited to kMaxDebt
+  std::uint32_t generation = 0;         // number of earlier uses of this slot, to recognise outdated completions
+  bool live = false;
+};
+
+/// The next completion in a component; until it is known, the earliest time that it can have.
+struct Completion {
+  Time at;
+  std::uint32_t component, generation;
+  bool operator>(const Completion& other) const { return at != other.at ? at > other.at : component > other.component; }
+};
+
+struct PendingStart {
+  FlowId id;
+  std::uint32_t route;
+  std::int64_t bytes;
+  std::uint32_t group;  // a component slot; starts with the same root in group_ belong to one component
+};
+
+}  // namespace manyworlds::core::network

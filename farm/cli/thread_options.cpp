@@ -1,0 +1,25 @@
+#include "farm/cli/thread_options.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "farm/system/host_resources.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_thread_options(cxxopts::Options& options) {
+  options.add_options()("threads", "how many threads simulate packets; default: the CPUs at hand; same results",
+                        cxxopts::value<int>(), "N");
+}
+
+std::size_t threads_of(const cxxopts::ParseResult& parsed) {
+  constexpr int kMaxThreads = 1'024;
+  if (parsed.count("threads") == 0) return static_cast<std::size_t>(available_cpus());
+  const int threads = parsed["threads"].as<int>();
+  if (threads < 1 || threads > kMaxThreads)
+    throw core::InputError(fmt::format("the number of threads is from 1 to {}, not {}", kMaxThreads, threads),
+                           "--threads");
+  return static_cast<std::size_t>(threads);
+}
+
+}  // namespace manyworlds::farm::commands
