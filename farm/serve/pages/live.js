@@ -59,6 +59,7 @@
     if (of) {
       tiles.push(tile(`${count(of.ran)} / ${count(of.total)}`, 'experiments ran'));
       for (const [name, words] of [['out_of_memory', 'do not fit into memory'], ['too_large', 'exceed their limit'],
+        ['bounded', 'have lower bounds behind the best'],
         ['failed', 'failed'], ['excluded', 'left out as invalid']])
         if (of[name] > 0) tiles.push(tile(count(of[name]), words));
     }
