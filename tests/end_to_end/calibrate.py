@@ -214,9 +214,12 @@ class Script(unittest.TestCase):
         for row, one in zip(csv.DictReader(io.StringIO(listed.stdout)), measured, strict=True):
             unset = ("source", "year", "gpu", "family", "measured_step_s", "measured_memory_gib")
             self.assertEqual({key: row[key] for key in row if key not in unset}, {key: one[key] for key in one if key not in unset})
-        done = launched(path=self.fake_torch("class cuda:\n    is_available = staticmethod(lambda: False)"))
+        no_gpu = self.fake_torch("class cuda:\n    is_available = staticmethod(lambda: False)")
+        done = launched(path=no_gpu)
         self.assertEqual(done.returncode, 1)
         self.assertIn("PyTorch finds no GPU here", done.stderr)
+        steps = ROOT / "script/measure_power.py"
+        self.assertIn("PyTorch finds no GPU here", launched(path=no_gpu).stderr)
 
     def test_a_kernel_that_the_gpu_lacks_is_named_and_the_others_are_measured(self):
         measured = script()
