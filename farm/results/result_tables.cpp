@@ -366,7 +366,6 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
     const Outcome& none = outcome(plan.task_of_step(row.planned.step));
     row.status = none.status == Status::pending ? "pending" : none.status == Status::left_out ? "bounded" : "failed";
     row.reason = none.bytes;
-    if (none.status == Status::left_out) row.reason = "its lower bound is behind the best that are asked for";
   } else if (step->too_large) {
     const auto& limit = row.configuration.limit;
     row.status = "too_large";
@@ -386,6 +385,9 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
     if (step.bound != kNoBound)
       if (const Outcome& known = outcome(plan.task_of_bound(step.bound)); known.ok())
         row.bound_ps = std::max(step.floor_ps, core::step::decode_step(known.bytes).step_ps);
+    if (row.status == "bounded")
+      row.reason = fmt::format("takes at least {:.6g} s, which is behind the best that are asked for",
+                               core::seconds(*row.bound_ps));
   }
   row.costs = costs_of(config, row.step, graphs);
   return row;

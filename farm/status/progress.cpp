@@ -38,6 +38,7 @@ void Progress::settled(std::uint32_t task, const Outcome& outcome, bool known) {
   count.failed += outcome.is_failure() ? 1 : 0;
   quarantined_ += outcome.status == Status::crash ? 1 : 0;
   count.cost_left -= costs_[task];
+  if (outcome.status == Status::left_out) return;
   if (known) {
     ++known_;
   } else {

@@ -181,6 +181,9 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   line("kernels", forecast.kernels);
   line("collectives", forecast.collectives);
   if (forecast.pilot) text += pilot_text(*forecast.pilot, static_cast<std::int64_t>(forecast.steps.unique), ranks);
+  if (forecast.pilot && sweep.best > 0)
+    text += fmt::format("  that is all of the sweep; how few of the steps prove its best {} shows only when they do\n",
+                        sweep.best);
   return text + io::assumed_text(sweep.assumed);
 }
 

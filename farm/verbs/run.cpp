@@ -19,6 +19,7 @@
 #include "experiments/analysis/fit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/models/model_config.hpp"
+#include "experiments/text/scalar.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/emit_options.hpp"
 #include "farm/cli/job_options.hpp"
@@ -143,6 +144,16 @@ std::string own_text(const std::optional<OwnView>& own) {
 std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
+  if (!sweep.single && !sweep.columns.empty()) {
+    text += "layout           ";
+    const experiments::Experiment& one = sweep.experiments.front();
+    for (std::size_t axis = 0; axis < sweep.columns.size(); ++axis) {
+      const double* number = std::get_if<double>(&one.axes[axis]);
+      if (number != nullptr && std::isnan(*number)) continue;  // a leaf that does not apply
+      text += fmt::format(" {}={}", sweep.columns[axis].name, experiments::import::value_text(one.axes[axis]));
+    }
+    text += "\n";
+  }
   if (row.text("status") != "ran") text += memory_text(row, sweep.experiments.front());
   if (row.text("status") == "out_of_memory") text += fitting_text(fitting_neighbours(sweep.experiments.front()));
   if (row.text("status") != "ran") return text;

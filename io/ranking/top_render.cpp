@@ -123,6 +123,11 @@ std::string footer(const Results& results, const Ranking& ranking) {
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.filtered_out > 0) text += fmt::format("; {} outside the condition", ranking.filtered_out);
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
+  if (const double best = provenance_number(results, "best"); best > 0)
+    text += fmt::format(
+        "; the best {} by the sweep's objective are proven, and those that were left out by their bounds may be "
+        "better than what stands below",
+        best);
   if (!ranking.common_settings.empty()) text = fmt::format("all: {}\n{}", ranking.common_settings, text);
   if (const auto bounds = analytic_rows(results, ranking); bounds > 0)
     text += fmt::format("; {} shown of analytic fidelity: lower bounds of the step time", bounds);
