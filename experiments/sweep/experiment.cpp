@@ -1,6 +1,9 @@
 // Configurations of experiments, and the objectives of a sweep.
 #include "experiments/sweep/experiment.hpp"
 
+#include <algorithm>
+
+#include "core/base/error.hpp"
 #include "experiments/config/inputs.hpp"
 
 namespace manyworlds::experiments {
@@ -41,6 +44,13 @@ const std::vector<Objective>& objectives() {
        false,
        {{"training.tokens", "cluster.usd_per_gpu_hour"}, {"training.tokens", "cluster.usd_per_gpu"}}}};
   return all;
+}
+
+const Objective& objective_named(const std::string& name) {
+  const auto found =
+      std::find_if(objectives().begin(), objectives().end(), [&](const Objective& one) { return one.name == name; });
+  MANYWORLDS_CHECK(found != objectives().end(), "no objective is called {}", name);
+  return *found;
 }
 
 }  // namespace manyworlds::experiments

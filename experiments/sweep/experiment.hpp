@@ -84,6 +84,8 @@ struct Objective {
   bool follows_step_time = true;
 };
 const std::vector<Objective>& objectives();
+/// Returns the objective with this name, which must be one of them.
+const Objective& objective_named(const std::string& name);
 
 struct ReadOptions {
   Scope scope = Scope::step;

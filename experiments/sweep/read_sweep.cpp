@@ -467,18 +467,17 @@ void Reader::expand() {
 
 /// Fails early if no experiment can have a value to rank by, which would otherwise show only after all simulations.
 void Reader::check_objective() const {
-  const auto objective = std::find_if(objectives().begin(), objectives().end(),
-                                      [&](const Objective& one) { return one.name == sweep_.objective; });
+  const Objective& objective = objective_named(sweep_.objective);
   const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
     const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
-    return std::any_of(objective->needs.begin(), objective->needs.end(),
+    return std::any_of(objective.needs.begin(), objective.needs.end(),
                        [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
   });
-  if (known || objective->needs.empty() || sweep_.experiments.empty()) return;
+  if (known || objective.needs.empty() || sweep_.experiments.empty()) return;
   std::vector<std::string> lists;
-  for (const auto& keys : objective->needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  for (const auto& keys : objective.needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
   objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
-                                    sweep_.objective, fmt::join(lists, ", or "), objective->needs.front().front()));
+                                    sweep_.objective, fmt::join(lists, ", or "), objective.needs.front().front()));
 }
 
 }  // namespace

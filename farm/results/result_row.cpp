@@ -1,17 +1,11 @@
 #include "farm/results/result_row.hpp"
 
-#include <limits>
 #include <utility>
 
 namespace manyworlds::farm {
 
 using core::step::StepResult;
 using io::Column;
-
-namespace {
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kNoCount = -1;
-}  // namespace
 
 Column text_column(std::string name, std::string description, const Rows& rows,
                    const std::function<std::string(const Row&)>& value) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+inline constexpr std::int64_t kNoCount = -1;
 
 /// The data of one experiment from which its row is made.
 struct Row {

@@ -31,9 +31,6 @@ namespace {
 using core::step::StepResult;
 using io::Column;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kNoCount = -1;
-
 void add_status_columns(std::vector<Column>& to, const Rows& rows) {
   to.push_back(text_column(
       "status",

@@ -16,17 +16,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Objectives are computed in floating point: what is nearer than this counts as equal, and is simulated.
 constexpr double kRounding = 1e-12;
 
-const experiments::Objective& objective_of(const experiments::Sweep& sweep) {
-  return *std::find_if(experiments::objectives().begin(), experiments::objectives().end(),
-                       [&](const experiments::Objective& one) { return one.name == sweep.objective; });
-}
-
 }  // namespace
 
 BestSelection::BestSelection(const SweepJob& job, std::size_t at_once)
     : job_(job),
       at_once_(at_once),
-      more_is_better_(objective_of(job.sweep()).more_is_better),
+      more_is_better_(experiments::objective_named(job.sweep().objective).more_is_better),
       uncertainty_(experiments::Uncertainty::compiled()),
       experiments_of_(job.plan().steps.size()),
       steps_of_(job.plan().bounds.size()),

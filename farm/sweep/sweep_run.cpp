@@ -105,9 +105,10 @@ RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& report
     const Outcome pending{Status::pending, "", 0};
     const OutcomeOf outcome = outcomes_in(schedule, pending);
     const bool is_selected = sweep.sweep().best > 0 && schedule.complete();
-    const SelectedResults selected =
-        is_selected ? selected_results(sweep, outcome) : SelectedResults{sweep.plan(), outcome};
-    io::Results results = make_results(sweep.sweep(), selected.plan, selected.outcome);
+    std::optional<SelectedResults> selected;
+    if (is_selected) selected = selected_results(sweep, outcome);
+    io::Results results =
+        make_results(sweep.sweep(), selected ? selected->plan : sweep.plan(), selected ? selected->outcome : outcome);
     reporter.summary().add_all_rows(results);
     const auto alone = share ? one_by_one(options, sweep, schedule, outcome, statistics, zygote) : std::nullopt;
     add_provenance(results, sweep.plan(), outcome, statistics, share, alone);
