@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/compute/measured.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/settings/catalog.hpp"
 
 namespace manyworlds::experiments {
 

@@ -9,8 +9,8 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "core/sharing/key.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/config/config_schema.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "experiments/settings/settings.hpp"
 
 namespace manyworlds::experiments {

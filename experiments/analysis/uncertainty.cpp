@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "experiments/catalog/calibration.hpp"
 #include "experiments/measured/tables.hpp"
-#include "experiments/settings/calibration.hpp"
 
 namespace manyworlds::experiments {
 namespace {

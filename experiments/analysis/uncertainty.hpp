@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "experiments/analysis/guesses.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/measured/residuals.hpp"
-#include "experiments/settings/catalog.hpp"
 
 namespace manyworlds::experiments {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/options.hpp"
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 #include "experiments/config/faults.hpp"
 #include "experiments/config/machines.hpp"
 #include "experiments/config/settings_map.hpp"

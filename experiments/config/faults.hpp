@@ -9,7 +9,7 @@
 
 #include "core/base/options.hpp"
 #include "core/network/fabric/graph.hpp"
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::experiments {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/shell/state.hpp"
 
 namespace manyworlds::experiments::jobs {

@@ -9,7 +9,7 @@
 #include "core/compute/gpu.hpp"
 #include "core/workload/model/model.hpp"
 #include "core/workload/strategy/strategy.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {

@@ -1,5 +1,5 @@
 // Errors of predicted step times by family, each predicted with constants fitted to the other families: prediction
-// intervals are computed from them. README.md describes how residuals.csv is made.
+// intervals are computed from them. README.md here describes how residuals.csv is made.
 #pragma once
 
 #include <cstdint>

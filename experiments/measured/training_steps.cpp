@@ -4,10 +4,10 @@
 #include <set>
 
 #include "core/memory/footprint.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/rules/validity.hpp"
-#include "experiments/settings/calibration.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
 

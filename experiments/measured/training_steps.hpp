@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/measured/rank_memory.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {

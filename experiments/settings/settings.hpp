@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "experiments/settings/find_key.hpp"
 #include "experiments/settings/practice.hpp"
 #include "experiments/settings/required_settings.hpp"

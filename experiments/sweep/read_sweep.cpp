@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
+#include "experiments/catalog/calibration.hpp"
+#include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/rules/validity.hpp"
-#include "experiments/settings/calibration.hpp"
-#include "experiments/settings/cluster_files.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/best.hpp"
 #include "experiments/sweep/columns.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 
 namespace manyworlds::experiments {
 

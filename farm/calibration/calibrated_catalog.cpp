@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "experiments/settings/calibration.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
 

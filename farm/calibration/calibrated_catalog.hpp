@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "farm/calibration/calibrated_part.hpp"
 #include "farm/calibration/measured_files.hpp"
 

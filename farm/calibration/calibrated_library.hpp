@@ -2,7 +2,7 @@
 // replaces the packet simulation, to which each row is scaled, so that it only contributes relative changes.
 #pragma once
 
-#include "experiments/measured/collectives.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 #include "farm/calibration/calibrated_part.hpp"
 
 namespace manyworlds::farm {

@@ -9,9 +9,9 @@
 #include "experiments/import/kineto_trace.hpp"
 #include "experiments/import/nccl_inspector.hpp"
 #include "experiments/import/nccl_tests.hpp"
-#include "experiments/measured/published_collectives.hpp"
-#include "experiments/measured/published_tables.hpp"
 #include "experiments/measured/term_table.hpp"
+#include "experiments/measured_collectives/published_collectives.hpp"
+#include "experiments/measured_collectives/published_tables.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::farm {

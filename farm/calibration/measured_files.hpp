@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "experiments/import/kernel_samples.hpp"
-#include "experiments/measured/collectives.hpp"
 #include "experiments/measured/training_steps.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 
 namespace manyworlds::farm {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "experiments/catalog/cluster_files.hpp"
 #include "experiments/frameworks/registry.hpp"
-#include "experiments/settings/cluster_files.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/search/search_space.hpp"

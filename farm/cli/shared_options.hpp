@@ -1,7 +1,7 @@
 // Options that several verbs share, so that they have the same meaning everywhere.
 #pragma once
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/run/run_job.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/fabric/router.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "experiments/text/nearest.hpp"
 
 namespace manyworlds::farm {

@@ -5,7 +5,7 @@
 
 #include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/dag/dag.hpp"
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::farm {
 

@@ -12,7 +12,7 @@
 #include "core/network/flows/traffic.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "core/step/network/isolated.hpp"
 #include "core/step/network/merged_collective.hpp"
 #include "io/process/cpu_time.hpp"

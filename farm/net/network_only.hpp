@@ -10,7 +10,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/network/engine/link_hops.hpp"
 #include "core/network/flows/flows.hpp"
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 #include "experiments/import/flows.hpp"
 
 namespace manyworlds::farm {

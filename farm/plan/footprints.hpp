@@ -4,7 +4,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 
 namespace manyworlds::farm {
 

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
-#include "core/step/compile/memory_requirement.hpp"
 #include "core/step/estimate/lower_bound.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "farm/plan/footprints.hpp"
 #include "farm/plan/naming_experiment.hpp"

@@ -9,8 +9,8 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/compile/configuration.hpp"
-#include "core/step/compile/ids.hpp"
+#include "core/step/layout/configuration.hpp"
+#include "core/step/layout/ids.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/protocol/job.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/compile/ids.hpp"
+#include "core/step/layout/ids.hpp"
 
 namespace manyworlds::farm {
 

@@ -1,6 +1,6 @@
 #include "farm/python/experiment_run.hpp"
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "farm/sweep/single_experiment.hpp"
 
 namespace manyworlds::farm::python {

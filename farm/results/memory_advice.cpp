@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/options.hpp"
 #include "core/base/units.hpp"
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/model/modules.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/rules/validity.hpp"

@@ -11,7 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/result.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/expert_load.hpp"
@@ -20,7 +20,7 @@
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "experiments/analysis/uncertainty.hpp"
-#include "experiments/settings/calibration.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "farm/results/result_costs.hpp"
 #include "farm/results/result_row.hpp"
 #include "farm/results/subsimulation_table.hpp"

@@ -1,6 +1,6 @@
 #include "farm/results/stage_footprints.hpp"
 
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::farm {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/memory/footprint.hpp"
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::farm {
 

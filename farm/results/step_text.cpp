@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/program/step_parts.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"

@@ -11,8 +11,8 @@
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
 #include "core/workload/schedule/schedule.hpp"
+#include "experiments/catalog/cluster_files.hpp"
 #include "experiments/clusters/node_list.hpp"
-#include "experiments/settings/cluster_files.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/yaml.hpp"
 

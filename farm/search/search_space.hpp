@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 
 namespace manyworlds::farm {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/plural.hpp"
 #include "core/compute/gpu.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/status/progress.hpp"

@@ -1,7 +1,7 @@
 #include "farm/validation/predicted_collectives.hpp"
 
 #include "core/base/error.hpp"
-#include "experiments/settings/calibration.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "farm/net/net_collective.hpp"
 #include "farm/net/network_only.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "experiments/config/graphs.hpp"
-#include "experiments/measured/collectives.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 
 namespace manyworlds::farm {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/measured/training_steps.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/validation/validation.hpp"
 #include "io/results/results.hpp"

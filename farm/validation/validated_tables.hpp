@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "experiments/measured/collectives.hpp"
-#include "experiments/measured/kernels.hpp"
 #include "experiments/measured/memory.hpp"
 #include "experiments/measured/training_steps.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
+#include "experiments/measured_kernels/kernels.hpp"
 #include "farm/validation/validation.hpp"
 
 namespace manyworlds::farm {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "experiments/analysis/fit.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/measured/training_steps.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "farm/validation/validation.hpp"
 
 namespace manyworlds::farm {

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "experiments/measured/collectives.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/measured/residuals.hpp"
 #include "experiments/measured/training_steps.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 #include "farm/validation/validation.hpp"
 
 namespace manyworlds::farm {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/workload/strategy/parameters.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/models/model_config.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/system/exit_code.hpp"

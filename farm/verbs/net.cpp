@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "experiments/settings/calibration.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "experiments/text/nearest.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/one_experiment.hpp"

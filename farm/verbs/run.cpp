@@ -12,7 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/plural.hpp"
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/strategy/parameters.hpp"

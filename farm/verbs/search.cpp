@@ -12,7 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "core/sharing/key.hpp"
-#include "experiments/settings/cluster_files.hpp"
+#include "experiments/catalog/cluster_files.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/emit_options.hpp"

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "experiments/measured/published_tables.hpp"
 #include "experiments/measured/tables.hpp"
+#include "experiments/measured_collectives/published_tables.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/shared_options.hpp"

@@ -1,7 +1,7 @@
 // Library figures of GPUs: whose they are, how they scale, and that a GPU without any says so.
 #include <catch2/catch.hpp>
 
-#include "experiments/settings/calibration.hpp"
+#include "experiments/catalog/calibration.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;

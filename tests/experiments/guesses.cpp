@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "tests/experiments/sweeps.hpp"

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "core/compute/measured.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/import/kineto_trace.hpp"
 #include "experiments/import/measured_kernels.hpp"
-#include "experiments/settings/catalog.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;

@@ -5,9 +5,9 @@
 
 #include "core/compute/kernel.hpp"
 #include "core/compute/measured.hpp"
-#include "experiments/measured/kernels.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/measured/tables.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/measured_kernels/kernels.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
 

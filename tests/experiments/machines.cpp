@@ -1,7 +1,7 @@
 // Nodes of several kinds in one cluster: how they are told, and what follows for fabric, memory, energy and money.
 #include <catch2/catch.hpp>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/analysis/costs.hpp"
 #include "tests/experiments/sweeps.hpp"

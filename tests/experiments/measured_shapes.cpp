@@ -7,7 +7,7 @@
 #include "core/step/compile/step_summary.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/analysis/guesses.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
 

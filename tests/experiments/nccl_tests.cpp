@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "experiments/measured/collectives.hpp"
-#include "experiments/measured/published_tables.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
+#include "experiments/measured_collectives/published_tables.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
 

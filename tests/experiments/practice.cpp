@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "tests/experiments/sweeps.hpp"
 

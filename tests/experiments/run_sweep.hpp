@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/step/compile/memory_requirement.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "core/workload/layer/expert_load.hpp"
 #include "tests/experiments/sweeps.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "experiments/analysis/fit.hpp"
-#include "experiments/measured/published_tables.hpp"
+#include "experiments/measured_collectives/published_tables.hpp"
 #include "experiments/settings/settings.hpp"
 #include "farm/calibration/calibrated_catalog.hpp"
 #include "farm/calibration/calibrated_kernels.hpp"

@@ -10,7 +10,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/flows/traffic.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/net/net_collective.hpp"

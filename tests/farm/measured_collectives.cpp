@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
-#include "experiments/measured/collectives.hpp"
 #include "experiments/measured/tables.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 #include "farm/validation/predicted_collectives.hpp"
 #include "tests/experiments/mutations.hpp"
 

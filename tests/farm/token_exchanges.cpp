@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "experiments/measured/collectives.hpp"
 #include "experiments/measured/tables.hpp"
+#include "experiments/measured_collectives/collectives.hpp"
 #include "farm/validation/predicted_collectives.hpp"
 
 using namespace manyworlds;

@@ -1,7 +1,7 @@
 // Any text as a data file of a GPU, a model, a cluster and a stack: it is read or refused, and what is read says where
 // every figure is from.
 #include "core/base/error.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "tests/fuzz/json_mutator.hpp"
 #include "tests/fuzz/work_folder.hpp"

@@ -1,7 +1,7 @@
 // Any text as a sweep, or as the serialized sweep of a run directory: it is read or refused, and one that is read is
 // serialized and read back to the same bytes. Large sweeps take their time by right, so small ones must do.
 #include "core/base/error.hpp"
-#include "experiments/settings/catalog.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "tests/fuzz/work_folder.hpp"
 

@@ -15,7 +15,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::tests {

@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/compile/packet_symmetry.hpp"
+#include "core/step/symmetry/packet_symmetry.hpp"
 
 namespace manyworlds::core::step {
 

@@ -10,11 +10,11 @@
 
 #include "core/collective/dag/dag.hpp"
 #include "core/sharing/key.hpp"
-#include "core/step/compile/dag_cache.hpp"
-#include "core/step/compile/ids.hpp"
-#include "core/step/compile/link_pools.hpp"
-#include "core/step/compile/rank_symmetry.hpp"
-#include "core/step/compile/step_programs.hpp"
+#include "core/step/layout/dag_cache.hpp"
+#include "core/step/layout/ids.hpp"
+#include "core/step/layout/step_programs.hpp"
+#include "core/step/symmetry/link_pools.hpp"
+#include "core/step/symmetry/rank_symmetry.hpp"
 #include "core/workload/program/program.hpp"
 
 namespace manyworlds::core::step {

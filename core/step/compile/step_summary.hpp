@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/step/compile/dag_cache.hpp"
-#include "core/step/compile/step_programs.hpp"
+#include "core/step/layout/dag_cache.hpp"
+#include "core/step/layout/step_programs.hpp"
 
 namespace manyworlds::core::step {
 

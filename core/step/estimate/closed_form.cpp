@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/compute/host.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"

@@ -4,8 +4,8 @@
 // docs/model/compute.md describes where and why packet simulations differ.
 #pragma once
 
-#include "core/step/compile/configuration.hpp"
 #include "core/step/estimate/strided_collectives.hpp"
+#include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::core::step {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"

@@ -2,8 +2,8 @@
 // so that a search discards most layouts without simulating them. docs/model/bounds.md has the inequalities.
 #pragma once
 
-#include "core/step/compile/configuration.hpp"
 #include "core/step/estimate/strided_collectives.hpp"
+#include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::core::step {
 

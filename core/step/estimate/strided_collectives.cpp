@@ -1,6 +1,6 @@
 #include "core/step/estimate/strided_collectives.hpp"
 
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 

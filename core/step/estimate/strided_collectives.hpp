@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/step/compile/configuration.hpp"
+#include "core/step/layout/configuration.hpp"
 #include "core/workload/layer/operators.hpp"
 
 namespace manyworlds::core::step {

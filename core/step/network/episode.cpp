@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 namespace {

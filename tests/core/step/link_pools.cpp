@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "core/step/compile/link_pools.hpp"
+#include "core/step/symmetry/link_pools.hpp"
 
 using namespace manyworlds::core;
 using namespace manyworlds::core::network;

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "core/step/compile/memory_requirement.hpp"
 #include "core/step/estimate/closed_form.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "tests/core/step/step_configurations.hpp"
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/network/fabric/router.hpp"
-#include "core/step/compile/rank_layout.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::core;

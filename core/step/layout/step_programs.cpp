@@ -1,0 +1,49 @@
+#include "core/step/layout/step_programs.hpp"
+
+#include <algorithm>
+
+#include "core/workload/build/build_program.hpp"
+
+namespace manyworlds::core::step {
+
+std::vector<workload::Program> build_programs(const Configuration& configuration,
+                                              const std::vector<workload::RankClass>& classes) {
+  const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
+  std::vector<workload::Program> programs;
+  for (const workload::RankClass& one : classes)
+    programs.push_back(
+        workload::build_program(configuration.model, configuration.strategy, configuration.gpu_of(one), orders, one));
+  return programs;
+}
+
+SequencesByRole sequences_of(const workload::Program& program) {
+  SequencesByRole by_role;
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    const workload::CollectiveCall* call = program.ops[i].collective();
+    if (call == nullptr) continue;
+    OperationSequence& sequence = by_role[static_cast<std::size_t>(call->role)];
+    const collective::Split& split = program.split_of(*call);
+    auto known = std::find_if(sequence.distinct.begin(), sequence.distinct.end(), [&](const Operation& one) {
+      return one.kind == call->kind && one.bytes == call->bytes && one.split == split;
+    });
+    if (known == sequence.distinct.end()) known = sequence.distinct.insert(known, {call->kind, call->bytes, split, 0});
+    ++known->times;
+    sequence.ops.push_back(i);
+    sequence.operation.push_back(static_cast<std::uint32_t>(known - sequence.distinct.begin()));
+  }
+  return by_role;
+}
+
+ShapedOperations shaped(const Configuration& configuration, const GroupKind& kind,
+                        const std::vector<Operation>& operations) {
+  ShapedOperations result;
+  for (const Operation& operation : operations) {
+    const collective::Shape shape = shape_of(configuration, kind, operation.kind, operation.bytes, operation.split);
+    const auto same = std::find(result.shapes.begin(), result.shapes.end(), shape);
+    result.shape_of.push_back(static_cast<std::uint32_t>(same - result.shapes.begin()));
+    if (same == result.shapes.end()) result.shapes.push_back(shape);
+  }
+  return result;
+}
+
+}  // namespace manyworlds::core::step
