@@ -172,6 +172,16 @@ void Assigner::assign_entry(const Section& section, const std::string& path, con
                    entry.line);
 }
 
+namespace {
+
+/// Returns whether one of the choices of a section has this option.
+bool has_option(const Section& section, const std::string& name) {
+  return std::any_of(section.choices.begin(), section.choices.end(),
+                     [&](const Choice& choice) { return find_option(choice.options, name) != nullptr; });
+}
+
+}  // namespace
+
 void Assigner::assign_choice(const Section& section, const std::string& path, const Node& node) {
   const bool named = node.kind == Node::Kind::scalar;
   if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
@@ -179,7 +189,13 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
                           node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
   const std::string& typed = named ? node.text : node.entries[0].key;
   const Choice* chosen = choice_named(section, typed);
-  if (!chosen) node.fail(fmt::format("unknown {} '{}'{}", section.name, typed, suggestion(typed, names_in(section))));
+  if (!chosen)
+    node.fail(fmt::format("unknown {} '{}'{}", section.name, typed,
+                          named || !has_option(section, typed)
+                              ? suggestion(typed, names_in(section))
+                              : fmt::format(", but an option: {0}: {{NAME: {{{1}: …}}}} with the name of a {2}, or "
+                                            "{0}.{1} beside the sections",
+                                            path, typed, section.name)));
   const std::string& name = chosen->name;
   reset(section, path);
   settings_.erase_if([&](const auto& setting) { return setting.first.starts_with(path + "."); });
