@@ -3,6 +3,7 @@ short subjects of commits.
 
 Every rule is a function from sources or object files to a list of faults; a control shows that it finds one."""
 
+import functools
 import os
 import pathlib
 import re
@@ -142,12 +143,18 @@ def retired_words(text):
     return sorted(set(match.group() for match in RETIRED.finditer(code)))
 
 
+@functools.lru_cache(maxsize=1)
+def statements(text):
+    """The statements of a source, each on one line and without labels."""
+    return [re.sub(r"^(?:\w+:\s)+", "", " ".join(statement.split()))
+            for statement in re.split(r"[;{}]", without_comments(text))]
+
+
 def is_constant(name, text):
     """Whether every declaration of a variable `name` with static storage in `text` is const, and there is one."""
     found = False
-    for statement in re.split(r"[;{}]", without_comments(text)):
-        statement = re.sub(r"^(?:\w+:\s)+", "", " ".join(statement.split()))
-        if not re.search(rf"[\w>&*\]]\s*\b{name}\b\s*(?:[=(\[]|$)", statement):
+    for statement in statements(text):
+        if name not in statement or not re.search(rf"[\w>&*\]]\s*\b{name}\b\s*(?:[=(\[]|$)", statement):
             continue
         storage = re.match(r"(?:(?:static|inline|extern|thread_local|constinit)\s+)*", statement).group()
         constant = re.match(r"const(expr)?\b", statement[len(storage):])
