@@ -38,7 +38,8 @@ const PathClasses& RankLayout::path_classes(GroupId group, const collective::Dag
   const auto [slot, is_new] = route_tables_[pairs].path_classes.try_emplace({group, !dag.message.empty()});
   PathClasses& result = slot->second;
   if (!is_new) return result;
-  const std::vector<network::Route>& routes = connections_of(group, pairs)->routes;
+  const Connections& connections = *connections_of(group, pairs);
+  const std::vector<network::Route>& routes = connections.routes;
   const BesideEachOther beside(dag, routes);
   for (std::uint32_t pair = 0; pair < routes.size(); ++pair) {
     std::vector<std::int64_t> link_parameters;
@@ -46,6 +47,10 @@ const PathClasses& RankLayout::path_classes(GroupId group, const collective::Dag
       link_parameters.push_back(graph().links[link].bits_per_second);
       link_parameters.push_back(graph().links[link].latency_ps);
       beside.append(pair, link, link_parameters);
+    }
+    if (!connections.rates.empty()) {
+      link_parameters.push_back(-2);
+      link_parameters.insert(link_parameters.end(), connections.rates[pair].begin(), connections.rates[pair].end());
     }
     const auto number = static_cast<std::uint32_t>(path_numbers_.size());
     result.class_of_pair.push_back(path_numbers_.try_emplace(std::move(link_parameters), number).first->second);

@@ -87,9 +87,12 @@ collective::Shape shape_of(const Configuration& configuration, const GroupKind& 
 struct Connections {
   std::vector<network::Route> routes;         // by pair of the DAG; if packets spread, one of the fastest ways of each
   std::vector<network::Spread> spreads = {};  // by pair of the DAG; empty if paths are pinned
-  std::vector<std::uint32_t> links;           // the links of all routes, ascending, without repetition
-  sharing::Key route_signature;               // the key of `routes`, independent of the numbers of links
-  std::uint32_t signature_number = 0;         // equal signatures of a layout have equal numbers, from 0
+  /// By pair and hop: the rate in bit/s of all links that its packets may take there. Empty for pairs that are not
+  /// faster by several ways than by one, and if there are no others.
+  std::vector<std::vector<std::int64_t>> rates = {};
+  std::vector<std::uint32_t> links;    // the links of all routes, ascending, without repetition
+  sharing::Key route_signature;        // the key of `routes`, independent of the numbers of links
+  std::uint32_t signature_number = 0;  // equal signatures of a layout have equal numbers, from 0
 };
 
 /// Classes of paths: the paths of two pairs have equal numbers if their links have equal rates and latencies in the

@@ -107,4 +107,12 @@ CriticalPaths::Paths paths_of(const collective::Dag& dag, const std::vector<netw
   return paths;
 }
 
+CriticalPaths::Paths paths_of(const collective::Dag& dag, const Connections& connections, const network::Graph& graph) {
+  CriticalPaths::Paths paths = paths_of(dag, connections.routes, graph);
+  for (std::size_t pair = 0; pair < connections.rates.size(); ++pair)
+    for (std::size_t hop = 0; hop < connections.rates[pair].size(); ++hop)
+      paths[pair][hop].bits_per_second = connections.rates[pair][hop];
+  return paths;
+}
+
 }  // namespace manyworlds::core::step

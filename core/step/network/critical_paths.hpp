@@ -14,6 +14,7 @@
 #include "core/collective/dag/dag.hpp"
 #include "core/network/flows/flows.hpp"
 #include "core/network/flows/traffic.hpp"
+#include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::core::step {
 
@@ -67,5 +68,7 @@ class CriticalPaths {
 /// Returns the links of each of the routes of a DAG's pairs.
 CriticalPaths::Paths paths_of(const collective::Dag& dag, const std::vector<network::Route>& routes,
                               const network::Graph& graph);
+/// The same, with the rates that hops have for packets that take several links there (Connections::rates).
+CriticalPaths::Paths paths_of(const collective::Dag& dag, const Connections& connections, const network::Graph& graph);
 
 }  // namespace manyworlds::core::step

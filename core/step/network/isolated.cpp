@@ -8,7 +8,7 @@ namespace manyworlds::core::step {
 
 IsolatedResult uncontended(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
                            const network::Transport& transport) {
-  auto paths = std::make_shared<CriticalPaths::Paths>(paths_of(dag, connections.routes, graph));
+  auto paths = std::make_shared<CriticalPaths::Paths>(paths_of(dag, connections, graph));
   CriticalPaths critical_paths(std::shared_ptr<const collective::Dag>(std::shared_ptr<void>(), &dag), std::move(paths));
   std::vector<network::Exit> exits;
   for (std::uint32_t member = 0; member < dag.members; ++member) critical_paths.enter(transport, member, 0, 0, exits);

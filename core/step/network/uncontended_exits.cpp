@@ -131,9 +131,9 @@ UsageCounts UncontendedExits::isolated_usage() const {
 const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(CollectiveOpId collective_op) {
   std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
   if (!slot)
-    slot = std::make_shared<CriticalPaths::Paths>(
-        step::paths_of(*compiled_.collective_ops()[collective_op].dag,
-                       compiled_.collective_ops()[collective_op].connections->routes, compiled_.layout().graph()));
+    slot = std::make_shared<CriticalPaths::Paths>(step::paths_of(*compiled_.collective_ops()[collective_op].dag,
+                                                                 *compiled_.collective_ops()[collective_op].connections,
+                                                                 compiled_.layout().graph()));
   return slot;
 }
 
