@@ -20,19 +20,25 @@ struct Counters {
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
   std::int64_t drops = 0, trims = 0, retransmissions = 0;
+  std::int64_t lost = 0;  // packets on, before or behind a cable that has failed
   Counters& operator+=(const Counters& other) {
     link_hops += other.link_hops, ecn_marks += other.ecn_marks, pauses += other.pauses;
-    drops += other.drops, trims += other.trims, retransmissions += other.retransmissions;
+    drops += other.drops, trims += other.trims, retransmissions += other.retransmissions, lost += other.lost;
     return *this;
   }
   Counters operator+(const Counters& other) const { return Counters(*this) += other; }
   Counters operator*(std::int64_t times) const {
-    return {link_hops * times, ecn_marks * times, pauses * times,
-            drops * times,     trims * times,     retransmissions * times};
+    return {link_hops * times, ecn_marks * times,       pauses * times, drops * times,
+            trims * times,     retransmissions * times, lost * times};
   }
   Counters operator-(const Counters& other) const {
-    return {link_hops - other.link_hops, ecn_marks - other.ecn_marks, pauses - other.pauses,
-            drops - other.drops,         trims - other.trims,         retransmissions - other.retransmissions};
+    return {link_hops - other.link_hops,
+            ecn_marks - other.ecn_marks,
+            pauses - other.pauses,
+            drops - other.drops,
+            trims - other.trims,
+            retransmissions - other.retransmissions,
+            lost - other.lost};
   }
 };
 

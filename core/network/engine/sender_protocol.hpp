@@ -76,7 +76,7 @@ concept SenderProtocol = std::default_initializable<P> && std::copyable<P> &&
   sender.sent(parameters, bytes, now);   // a packet other than the last has left the NIC
   sender.acknowledged(parameters, ack);  // called only if kNeeds.acks
   sender.notified(parameters, now);      // called only if kNeeds.cnps
-  sender.lost(parameters, now);          // a loss was detected, at most once per round trip; lossy fabrics only
+  sender.lost(parameters, now);          // a loss was detected, at most once per round trip
   {
     sender_state.deadline()
     } -> std::same_as<Time>;       // when expire() must be called next, or kNever if it would change nothing

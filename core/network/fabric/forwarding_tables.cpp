@@ -7,13 +7,17 @@
 
 namespace manyworlds::core::network {
 
-ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph, DistanceMethod method)
+ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph, std::vector<std::uint32_t> numbers,
+                                   DistanceMethod method)
     : graph_(std::move(graph)),
+      numbers_(std::move(numbers)),
       distances_(*graph_, method),
       first_forwarding_vertex_(graph_->gpus_relay ? 0 : graph_->gpus),
       destination_class_(graph_->vertices.size(), UINT32_MAX),
       interned_sets_(graph_->vertices.size()) {
-  for (std::uint32_t id = 0; id < graph_->links.size(); ++id) next_hop_pool_.insert(next_hop_pool_.end(), {1, id});
+  for (std::uint32_t id = 0; id < graph_->links.size(); ++id)
+    next_hop_pool_.insert(next_hop_pool_.end(), {1, named(id)});
+  next_hop_pool_.push_back(0);
   const auto preference = [&](std::uint32_t id) {
     const Link& link = graph_->links[id];
     return std::tuple(link.from, weight(link), link.order);
@@ -28,7 +32,7 @@ ForwardingTables::ForwardingTables(std::shared_ptr<const Graph> graph, DistanceM
       if (graph_->links[in[i]].from != graph_->links[in[best]].from) best = i;
       if (preference(in[i]) != preference(in[best])) continue;
       last_hop_from_.push_back(graph_->links[in[i]].from);
-      last_hop_link_.push_back(in[i]);
+      last_hop_link_.push_back(named(in[i]));
     }
   }
 }
@@ -51,6 +55,7 @@ std::vector<std::uint32_t> ForwardingTables::first_hop_links(std::uint32_t sourc
   std::vector<std::uint32_t> links;
   distances_.find_next_hops(
       source, [&](std::uint32_t vertex) { return distances_.from(vertex); }, links);
+  for (std::uint32_t& link : links) link = named(link);
   return links;
 }
 
@@ -68,7 +73,7 @@ void ForwardingTables::add_rows(std::uint32_t destination) {
       distances_.find_next_hops(vertex, distance_of, found);
     const auto arrives = [&](std::uint32_t id) { return graph_->links[id].to == destination; };
     if (found.empty())
-      next_hop_table_.push_back(kNoRoute);
+      next_hop_table_.push_back(static_cast<std::uint32_t>(2 * graph_->links.size()));
     else if (destination < graph_->gpus && std::all_of(found.begin(), found.end(), arrives))
       next_hop_table_.push_back(kDirectlyAttached);
     else
@@ -78,12 +83,14 @@ void ForwardingTables::add_rows(std::uint32_t destination) {
 
 std::uint32_t ForwardingTables::intern(std::uint32_t vertex, const std::vector<std::uint32_t>& links) {
   if (links.size() == 1) return 2 * links.front();
+  const auto is_same = [&](std::uint32_t link, std::uint32_t number) { return named(link) == number; };
   for (const std::uint32_t set : interned_sets_[vertex])
-    if (next_hop_pool_[set] == links.size() && std::equal(links.begin(), links.end(), next_hop_pool_.begin() + set + 1))
+    if (next_hop_pool_[set] == links.size() &&
+        std::equal(links.begin(), links.end(), next_hop_pool_.begin() + set + 1, is_same))
       return set;
   const auto set = static_cast<std::uint32_t>(next_hop_pool_.size());
   next_hop_pool_.push_back(static_cast<std::uint32_t>(links.size()));
-  next_hop_pool_.insert(next_hop_pool_.end(), links.begin(), links.end());
+  for (const std::uint32_t link : links) next_hop_pool_.push_back(named(link));
   interned_sets_[vertex].push_back(set);
   return set;
 }

@@ -5,12 +5,14 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/network/engine/engine.hpp"
+#include "core/network/fabric/failing_cables.hpp"
 
 namespace manyworlds::core::network {
 
@@ -65,6 +67,16 @@ std::unique_ptr<Flows> make_plain_flows(const Transport& transport);
 /// Returns flows on the per-packet engine for a whole fabric, whose links must be added in the order of the graph. Only
 /// the end points of a route matter unless the transport pins its paths. advance() throws InputError on a PFC deadlock.
 std::unique_ptr<Flows> make_per_packet_flows(const Transport& transport, std::shared_ptr<const Graph> graph);
+
+/// Returns the same on a fabric whose cables fail on the way, the per-packet engine's for every transport. From a
+/// failure on, what its cable carries and what comes to it is lost, and until routes avoid it all that takes it.
+/// `new_route` returns a route that was added, by its number, as the routing of what is left then has it, in that
+/// routing's numbering; only its ends matter unless the transport pins its paths. On a lossless fabric senders know
+/// what they have lost after `failures.retransmit_ps` (per_packet/congestion_controlled.hpp); it must be 0 on others,
+/// whose transports find out by themselves.
+using NewRoute = std::function<Route(Router& router, std::uint32_t number)>;
+std::unique_ptr<Flows> make_failing_flows(const Transport& transport, std::shared_ptr<const Graph> graph,
+                                          const LinkFailures& failures, NewRoute new_route);
 
 class ComponentCache;
 /// Returns decomposed flows. The cache must outlive them; it may serve many flows with the same transport.

@@ -65,6 +65,11 @@ class Calendar {
     return true;
   }
 
+  /// Replaces the kind and tie order of every pending event whose `order`, of these two, and index change() alters. Not
+  /// between two calls of pop() for events of one instant.
+  template <class Change>
+  void reorder(Change change);
+
   /// Returns whether a bucket was opened since the last call.
   bool take_just_opened() { return std::exchange(just_opened_, false); }
   /// Calls visit(index) with the indices in the slab of some of the events of the next bucket.
@@ -129,6 +134,7 @@ class Calendar {
     Chunk& operator[](std::uint32_t chunk) { return all_[chunk]; }
     const Chunk& operator[](std::uint32_t chunk) const { return all_[chunk]; }
     std::uint32_t& next(std::uint32_t chunk) { return all_[chunk].next; }
+    std::uint32_t next(std::uint32_t chunk) const { return all_[chunk].next; }
     std::int64_t bucket(std::uint32_t chunk) const { return all_[chunk].bucket; }
     /// Returns a chunk with one entry.
     std::uint32_t take(const Entry& entry) {
@@ -283,5 +289,21 @@ class Calendar {
   Chunks chunks_;
   CalendarLevels levels_;
 };
+
+template <class Change>
+void Calendar::reorder(Change change) {
+  constexpr std::uint64_t kMask = (std::uint64_t{1} << kOrderBits) - 1;
+  const auto at = [&](Entry& entry) {
+    const std::uint64_t order = change(entry.key & kMask, static_cast<std::uint32_t>(entry.number_and_index));
+    entry.key = (entry.key & ~kMask) | order;
+  };
+  levels_.for_each(std::as_const(chunks_), [&](std::uint32_t chunk) {
+    for (std::uint32_t i = 0; i < chunks_[chunk].count; ++i) at(chunks_[chunk].entries[i]);
+  });
+  for (std::uint32_t i = 0; i < open_count_; ++i) at(open_[i]);
+  std::sort(open_.begin(), open_.begin() + open_count_, after);
+  for (Entry& entry : late_) at(entry);
+  std::make_heap(late_.begin(), late_.end(), after);
+}
 
 }  // namespace manyworlds::core::network::per_packet

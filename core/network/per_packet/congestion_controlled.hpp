@@ -5,11 +5,19 @@
 // one a packet counts as lost when one sent `reordering_packets` or more packets later was acknowledged (once per
 // packet: Blanton et al., RFC 6675, with packets for bytes), or when nothing was received for a timeout; lost packets
 // are retransmitted one by one (selective repeat).
+//
+// If links fail on a lossless fabric, what they lose is known to this endpoint, which stands for a NIC that keeps its
+// packets until they are acknowledged. It sends a lost one again when it has heard nothing for SenderOptions'
+// retransmit, which does not grow (the local ACK timeout of RoCE's queue pairs: InfiniBand Architecture Specification,
+// volume 1, section 9.7.6), or when one sent `reordering_packets` or more packets later is acknowledged, as the
+// receiver then asks for it. Without a timeout it does when routes avoid what has failed, a bound of all that may
+// detect losses. Nothing is sent twice that has arrived and been acknowledged, and a pause is not taken for a loss.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -57,8 +65,20 @@ class CongestionControlled {
   std::uint32_t start(std::uint32_t route, std::int64_t bytes, std::uint64_t tie_order, std::uint64_t entropy);
   void run(Time limit, std::vector<std::uint32_t>& completed);
 
+  // As PerPacketEngine has them.
+  void expect_failures(Time retransmit) {
+    expects_failures_ = true;
+    retransmit_ = retransmit;
+  }
+  void fail(std::uint32_t link) {
+    avoids_failures_ = false;
+    network_.fail<PortPolicy>(link);
+  }
+  void reroute(std::shared_ptr<ForwardingTables> forwarding,
+               const std::vector<std::pair<network::Route, network::Route>>& routes, bool avoid_all);
+
   /// Records from now on (tie order, time at which the sender had every acknowledgement) of transfers with in-band
-  /// acknowledgements. Not on a lossy fabric, where senders stop as soon as all data has arrived and the last
+  /// acknowledgements. Not where packets may be lost, as senders stop as soon as all data has arrived and the last
   /// acknowledgements may be lost.
   void record_acknowledgements() { records_acknowledgements_ = true; }
   const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const { return acknowledgements_; }
@@ -75,6 +95,7 @@ class CongestionControlled {
   void cnp(std::uint32_t slot);
   void timer(std::uint32_t slot);
   void pace(std::uint32_t slot);
+  void lost(std::uint32_t packet);
 
  private:
   struct Route {
@@ -102,15 +123,17 @@ class CongestionControlled {
     std::uint32_t loss_checked_below = 0;  // packets below this were already checked for loss by reordering
     bool live = false, at_nic = false, blocked = false;
     P sender;
-    BitWindow outstanding, lost;  // on lossy fabrics; in flight, to be retransmitted; base: first unacknowledged packet
+    BitWindow outstanding,
+        lost;  // where packets may be lost; in flight, to be retransmitted; base: first unacknowledged packet
     BitWindow acked;
     // Receiver
     std::uint32_t received = 0;  // packets
-    BitWindow arrived;           // on lossy fabrics; base: first missing packet
+    BitWindow arrived;           // where packets may be lost; base: first missing packet
     Time last_cnp = 0;
   };
 
   bool lossy() const { return network_.options().ports != PortKind::lossless; }
+  bool may_lose() const { return lossy() || expects_failures_; }
   std::int64_t packet_bytes() const { return network_.options().full_packet_bytes; }
   bool fits_window(const Flow& flow) const {
     const std::int64_t window =
@@ -125,8 +148,9 @@ class CongestionControlled {
   void offer(std::uint32_t slot);
   void choose_path(Flow& flow, Packet& packet);
   void acknowledge(std::uint32_t packet);
-  void process_ack(Flow& flow, std::uint32_t number);
+  void process_ack(Flow& flow, std::uint32_t slot, std::uint32_t number);
   void declare_lost(Flow& flow, std::uint32_t number);
+  void send_lost_again(std::uint32_t slot);
   void arm_timer(Flow& flow, std::uint32_t slot, Time at);
   void free_if_finished(std::uint32_t slot);
 
@@ -138,6 +162,9 @@ class CongestionControlled {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
+  bool expects_failures_ = false, avoids_failures_ = true;
+  Time retransmit_ = 0;                      // of lossless fabrics; 0: none
+  std::map<std::uint32_t, BitWindow> gone_;  // of lossless fabrics, by slot: packets that failed links have lost
   bool records_acknowledgements_ = false;
   std::vector<std::pair<std::uint64_t, Time>> acknowledgements_;
   std::vector<std::uint32_t>* completed_ = nullptr;

@@ -98,9 +98,11 @@ void CongestionControlled<P>::run(Time limit, std::vector<std::uint32_t>& comple
     network_.discard_pending();
     flows_.clear();
     free_.clear();
+    gone_.clear();
     return;
   }
-  if (live_ > 0 && network_.no_event_pending()) network_.explain_deadlock();
+  const bool waits_for_routes = expects_failures_ && limit != kNever;
+  if (live_ > 0 && network_.no_event_pending() && !waits_for_routes) network_.explain_deadlock();
 }
 
 // ---- Sender ----
@@ -141,7 +143,7 @@ void CongestionControlled<P>::offer(std::uint32_t slot) {
     if (const Time gap = flow.sender.gap(packet.bytes); gap > 0) flow.next_packet_at = now() + gap;
   flow.at_nic = true;
   ++flow.unacked;
-  if (lossy()) flow.outstanding.set(number);
+  if (may_lose()) flow.outstanding.set(number);
   network_.offer(index);
 }
 
@@ -185,12 +187,12 @@ void CongestionControlled<P>::acknowledge(std::uint32_t index) {
   const Packet packet = network_.packets()[index];
   const std::uint32_t slot = packet.flow;
   Flow& flow = flows_[slot];
-  if (++flow.acks_received == flow.packets && records_acknowledgements_ && !lossy())
+  if (++flow.acks_received == flow.packets && records_acknowledgements_ && !may_lose())
     acknowledgements_.emplace_back(flow.tie_order, now());
   if (flow.live) {
     flow.last_heard_at = now();
-    if (lossy())
-      process_ack(flow, packet.number);
+    if (may_lose())
+      process_ack(flow, slot, packet.number);
     else
       --flow.unacked;
     if (P::kNeeds.acks && routes_[flow.route].uses_cc && !sent_all(flow)) {
@@ -206,10 +208,11 @@ void CongestionControlled<P>::acknowledge(std::uint32_t index) {
   offer(slot);
 }
 
-/// On a lossy fabric: updates the state of packet `number`, which was acknowledged, and declares the packets lost that
-/// left `reordering_packets` or more packets before it and are still unacknowledged.
+/// Where packets may be lost: updates the state of packet `number`, which was acknowledged, and declares the packets
+/// lost that left `reordering_packets` or more packets before it and are still unacknowledged; on a lossless fabric,
+/// those of them that are.
 template <SenderProtocol P>
-void CongestionControlled<P>::process_ack(Flow& flow, std::uint32_t number) {
+void CongestionControlled<P>::process_ack(Flow& flow, std::uint32_t slot, std::uint32_t number) {
   if (flow.outstanding.clear(number)) --flow.unacked;
   flow.lost.clear(number);
   if (number >= flow.acked.base()) flow.acked.set(number);
@@ -217,6 +220,12 @@ void CongestionControlled<P>::process_ack(Flow& flow, std::uint32_t number) {
   flow.outstanding.move_to(flow.acked.base());
   flow.lost.move_to(flow.acked.base());
   flow.timeout = timeout_of(flow);
+  if (!lossy()) {
+    if (retransmit_ == 0 || number < options_.reordering_packets) return;
+    flow.loss_checked_below = std::max(flow.loss_checked_below, number - options_.reordering_packets + 1);
+    if (const auto gone = gone_.find(slot); gone != gone_.end() && gone->second.count() > 0) send_lost_again(slot);
+    return;
+  }
   for (; flow.loss_checked_below + options_.reordering_packets <= number; ++flow.loss_checked_below)
     if (flow.outstanding.test(flow.loss_checked_below)) declare_lost(flow, flow.loss_checked_below);
 }
@@ -259,6 +268,8 @@ void CongestionControlled<P>::timer(std::uint32_t slot) {
       offer(slot);
     }
     arm_timer(flow, slot, flow.last_heard_at + flow.timeout);
+  } else if (!gone_.empty() && gone_.count(slot) > 0) {
+    send_lost_again(slot);
   }
   if (uses_cc && !sent_all(flow)) arm_timer(flow, slot, flow.sender.deadline());
 }
@@ -284,7 +295,74 @@ void CongestionControlled<P>::cnp(std::uint32_t slot) {
 template <SenderProtocol P>
 void CongestionControlled<P>::free_if_finished(std::uint32_t slot) {
   const Flow& flow = flows_[slot];
-  if (!flow.live && flow.pending == 0 && !flow.at_nic && network_.live_packets(slot) == 0) free_.push_back(slot);
+  if (flow.live || flow.pending > 0 || flow.at_nic || network_.live_packets(slot) > 0) return;
+  if (expects_failures_) gone_.erase(slot);
+  free_.push_back(slot);
+}
+
+// ---- Links that fail ----
+
+/// A packet of the transfer, or its acknowledgement, is lost.
+template <SenderProtocol P>
+void CongestionControlled<P>::lost(std::uint32_t index) {
+  const Packet packet = network_.packets()[index];
+  const std::uint32_t slot = packet.flow;
+  Flow& flow = flows_[slot];
+  if (packet.kind == PacketKind::data && packet.hop == 0) flow.at_nic = false;
+  network_.release(index);
+  if (!flow.live) return free_if_finished(slot);
+  if (lossy() || !flow.outstanding.test(packet.number)) return;  // the sender finds out, or need not know
+  BitWindow& gone = gone_[slot];
+  gone.move_to(flow.outstanding.base());
+  gone.set(packet.number);
+  send_lost_again(slot);
+}
+
+/// On a lossless fabric: declares packets that failed links have lost as lost if the sender knows by now, and sends
+/// them again; otherwise arms the timer for those that it will miss.
+template <SenderProtocol P>
+void CongestionControlled<P>::send_lost_again(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  BitWindow& gone = gone_[slot];
+  gone.move_to(std::max(gone.base(), flow.outstanding.base()));
+  const bool missed = retransmit_ == 0 ? avoids_failures_ : flow.last_heard_at + retransmit_ <= now();
+  bool declared = false;
+  while (gone.count() > 0 && (missed || gone.lowest() < flow.loss_checked_below)) {
+    const std::uint32_t number = gone.lowest();
+    gone.clear(number);
+    if (!flow.outstanding.test(number)) continue;
+    declare_lost(flow, number);
+    declared = true;
+  }
+  if (missed && declared) flow.last_heard_at = now();
+  if (gone.count() > 0 && retransmit_ > 0) arm_timer(flow, slot, flow.last_heard_at + retransmit_);
+  if (!declared) return;
+  flow.blocked = false;
+  offer(slot);
+}
+
+template <SenderProtocol P>
+void CongestionControlled<P>::reroute(std::shared_ptr<ForwardingTables> forwarding,
+                                      const std::vector<std::pair<network::Route, network::Route>>& routes,
+                                      bool avoid_all) {
+  MANYWORLDS_CHECK(routes.size() == routes_.size(), "{} new routes for {}", routes.size(), routes_.size());
+  forwarding_ = std::move(forwarding);
+  network_.forward_by(forwarding_);
+  avoids_failures_ = avoid_all;
+  const std::vector<Route> old = std::exchange(routes_, {});
+  for (const auto& [there, back] : routes) add_route(there, back);
+  for (std::uint32_t slot = 0; slot < flows_.size(); ++slot) {
+    Flow& flow = flows_[slot];
+    if (!flow.live) continue;
+    if constexpr (requires { flow.sender.path_changed(); }) flow.sender.path_changed();
+    if (const Route& route = routes_[flow.route];
+        route.uses_cc && !old[flow.route].uses_cc) {  // it leaves its node now
+      flow.sender.start(parameters_, route.facts, now());
+      arm_timer(flow, slot, flow.sender.deadline());
+    }
+    if (!lossy() && retransmit_ == 0 && gone_.count(slot) > 0) send_lost_again(slot);
+    offer(slot);
+  }
 }
 
 // ---- Receiver ----
@@ -298,8 +376,8 @@ void CongestionControlled<P>::deliver(std::uint32_t index) {
   const Route& route = routes_[flow.route];
   const bool marked = (arrival.hop & kMarked) != 0;
   if (flow.live) {
-    const bool is_new = !lossy() || (arrival.number >= flow.arrived.base() && flow.arrived.set(arrival.number));
-    if (lossy()) flow.arrived.skip_contiguous();
+    const bool is_new = !may_lose() || (arrival.number >= flow.arrived.base() && flow.arrived.set(arrival.number));
+    if (may_lose()) flow.arrived.skip_contiguous();
     if (is_new && ++flow.received == flow.packets) {
       flow.live = false;
       --live_;

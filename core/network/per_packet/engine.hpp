@@ -31,6 +31,17 @@ class PerPacketEngine {
   virtual bool drained() const = 0;
   virtual Counters counters() const = 0;
   virtual std::vector<LinkLoad> loads() const = 0;  // by link
+  /// Announces, before the first transfer, that links will fail. Then senders on a fabric that otherwise loses nothing
+  /// know which packets are missing, and send them again when they have heard nothing for `retransmit`, or when later
+  /// packets have been acknowledged; if it is 0, as soon as there are routes that avoid what has failed. Other senders
+  /// find out as their transport does.
+  virtual void expect_failures(Time retransmit) = 0;
+  /// Lets a link fail at now().
+  virtual void fail(std::uint32_t link) = 0;
+  /// Lets packets take other routes from now on: those of `forwarding`, and of the pinned `routes`, by number, there
+  /// and back. What is under way on a pinned path goes on along it. `avoid_all`: no link that has failed is in use.
+  virtual void reroute(std::shared_ptr<ForwardingTables> forwarding, const std::vector<std::pair<Route, Route>>& routes,
+                       bool avoid_all) = 0;
   /// Records from now on, for each transfer with in-band acknowledgements, its order and the time at which the sender
   /// received the last acknowledgement.
   virtual void record_acknowledgements() = 0;
@@ -55,6 +66,12 @@ class EndpointEngine final : public PerPacketEngine {
   bool drained() const override { return endpoint_.drained(); }
   Counters counters() const override { return endpoint_.network().counters(); }
   std::vector<LinkLoad> loads() const override { return endpoint_.network().loads(); }
+  void expect_failures(Time retransmit) override { endpoint_.expect_failures(retransmit); }
+  void fail(std::uint32_t link) override { endpoint_.fail(link); }
+  void reroute(std::shared_ptr<ForwardingTables> forwarding, const std::vector<std::pair<Route, Route>>& routes,
+               bool avoid_all) override {
+    endpoint_.reroute(std::move(forwarding), routes, avoid_all);
+  }
   void record_acknowledgements() override { endpoint_.record_acknowledgements(); }
   const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const override {
     return endpoint_.acknowledgements();

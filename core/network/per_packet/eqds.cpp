@@ -44,13 +44,19 @@ std::uint32_t Eqds::pacer_of(std::uint32_t destination, LinkKind kind) {
   std::uint32_t& number = pacer_of_[2 * std::size_t{destination} + (kind == LinkKind::network)];
   if (number != kNoPacer) return number;
   number = static_cast<std::uint32_t>(pacers_.size());
+  pacers_.emplace_back();
+  set_interval(number, destination, kind);
+  return number;
+}
+
+/// Sets the interval of a receiver's pulls by the rate of its links of one kind; without such links it stays as it is.
+void Eqds::set_interval(std::uint32_t pacer, std::uint32_t destination, LinkKind kind) {
   std::int64_t bits_per_second = 0;
   for (const Link& link : forwarding_->graph().links)
     if (link.to == destination && link.kind == kind) bits_per_second += link.bits_per_second;
-  pacers_.emplace_back();
-  pacers_.back().interval =
+  if (bits_per_second == 0) return;
+  pacers_[pacer].interval =
       serialization_ps(network_.options().full_packet_bytes * 100, bits_per_second * kPullRatePercent);
-  return number;
 }
 
 std::uint32_t Eqds::start(std::uint32_t route, std::int64_t bytes, std::uint64_t tie_order, std::uint64_t entropy) {
@@ -215,12 +221,44 @@ void Eqds::timer(std::uint32_t slot) {
   if (flow.last_heard_at + flow.timeout <= now) {  // timeout: retransmit the oldest packet and request credit
     flow.last_heard_at = now;
     flow.timeout = std::min(2 * flow.timeout, kMaxTimeoutFactor * parameters_.min_timeout);
+    if (network_.counters().lost > 0) miss_all(slot);
     if (flow.trimmed.base() < flow.next) flow.trimmed.set(flow.trimmed.base());
     ask(slot, 0);
     send(slot);
   }
   flow.timer_pending = true;
   network_.schedule(flow.last_heard_at + flow.timeout, EventKind::timer, flow.tie_order, slot);
+}
+
+/// Marks all packets that have been sent and have not arrived as to be sent again, and asks for their pulls.
+void Eqds::miss_all(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  for (std::uint32_t number = std::max(flow.trimmed.base(), flow.received.base()); number < flow.next; ++number)
+    if (!flow.received.test(number)) flow.trimmed.set(number);
+  if (const std::uint32_t target = target_of(flow); target > flow.asked) ask(slot, flow.asked = target);
+}
+
+// ---- Links that fail ----
+
+void Eqds::lost(std::uint32_t index) {
+  const Packet packet = network_.packets()[index];
+  if (packet.kind == PacketKind::data && packet.hop == 0) flows_[packet.flow].at_nic = false;
+  network_.release(index);
+  free_if_finished(packet.flow);
+}
+
+void Eqds::reroute(std::shared_ptr<ForwardingTables> forwarding,
+                   const std::vector<std::pair<network::Route, network::Route>>& routes, bool /*avoid_all*/) {
+  MANYWORLDS_CHECK(routes.size() == routes_.size(), "{} new routes for {}", routes.size(), routes_.size());
+  forwarding_ = std::move(forwarding);
+  network_.forward_by(forwarding_);
+  routes_.clear();
+  for (const auto& [there, back] : routes) add_route(there, back);
+  for (std::uint32_t i = 0; i < pacer_of_.size(); ++i)
+    if (pacer_of_[i] != kNoPacer)
+      set_interval(pacer_of_[i], i / 2, i % 2 == 0 ? LinkKind::scale_up : LinkKind::network);
+  for (std::uint32_t slot = 0; slot < flows_.size(); ++slot)
+    if (flows_[slot].next < flows_[slot].packets || flows_[slot].trimmed.count() > 0) send(slot);
 }
 
 // ---- Receiver ----

@@ -13,6 +13,10 @@
 // A sender that stops sending speculatively with packets left that it has not asked pulls for sends a request. There a
 // transfer shorter than the window asks for a negative number, which is unsigned, so that it is pulled without end;
 // without either, such a sender would wait for its timeout.
+//
+// Once links that fail have lost packets, a sender that has heard nothing for its timeout sends all again that has not
+// arrived, as the receiver's acknowledgements list what has (the public implementation has a bitmap in them); before
+// that, the oldest.
 #pragma once
 
 #include <array>
@@ -59,6 +63,12 @@ class Eqds {
   const std::vector<std::pair<std::uint64_t, Time>>& acknowledgements() const { return acknowledgements_; }
   std::size_t bytes() const;
 
+  // As PerPacketEngine has them. Senders have timeouts of their own.
+  void expect_failures(Time) {}
+  void fail(std::uint32_t link) { network_.fail<PortPolicy>(link); }
+  void reroute(std::shared_ptr<ForwardingTables> forwarding,
+               const std::vector<std::pair<network::Route, network::Route>>& routes, bool avoid_all);
+
   // Callbacks of Network::run().
   std::size_t completions() const { return completed_ == nullptr ? 0 : completed_->size(); }
   void deliver(std::uint32_t packet);
@@ -67,6 +77,7 @@ class Eqds {
   void timer(std::uint32_t slot);
   void feedback(std::uint32_t) {}
   void cnp(std::uint32_t) {}
+  void lost(std::uint32_t packet);
 
  private:
   struct Flow {
@@ -116,8 +127,10 @@ class Eqds {
   void request_retransmission(Flow& flow, std::uint32_t slot);
   void enlist(Flow& flow, Fifo<std::uint32_t>& list, std::uint32_t slot);
   void pull(Flow& flow, std::uint32_t slot);
+  void miss_all(std::uint32_t slot);
   void free_if_finished(std::uint32_t slot);
   std::uint32_t pacer_of(std::uint32_t destination, LinkKind kind);
+  void set_interval(std::uint32_t pacer, std::uint32_t destination, LinkKind kind);
 
   EqdsParameters parameters_;
   std::shared_ptr<ForwardingTables> forwarding_;

@@ -10,10 +10,12 @@
 namespace manyworlds::core::network::per_packet {
 
 Network::Network(const NetworkOptions& options, std::shared_ptr<const ForwardingTables> forwarding)
-    : options_(options), forwarding_(std::move(forwarding)) {
-  const Graph& graph = forwarding_->graph();
-  ports_.resize(graph.links.size());
-  for (std::size_t id = 0; id < ports_.size(); ++id) {
+    : options_(options), graph_(forwarding->shared_graph()), forwarding_(std::move(forwarding)) {
+  const Graph& graph = *graph_;
+  ports_.resize(graph.links.size() + 1);
+  ports_.back().dead = true;
+  ports_.back().busy_until = kNever;
+  for (std::size_t id = 0; id < graph.links.size(); ++id) {
     const Link& link = graph.links[id];
     Port& port = ports_[id];
     port.latency_ps = link.latency_ps;
@@ -37,7 +39,7 @@ std::size_t Network::bytes() const {
 
 std::vector<LinkLoad> Network::loads() const {
   std::vector<LinkLoad> loads;
-  for (const Port& port : ports_) loads.push_back(port.load);
+  for (std::size_t id = 0; id + 1 < ports_.size(); ++id) loads.push_back(ports_[id].load);
   return loads;
 }
 
@@ -91,10 +93,28 @@ void Network::record_telemetry(Port& port, std::uint32_t index, Time begin) {
 
 void Network::explain_deadlock() const {
   PauseDependencies waits;
-  for (std::uint32_t link = 0; link < ports_.size(); ++link)
+  for (std::uint32_t link = 0; link < nowhere(); ++link)
     for (std::uint32_t at = ports_[link].queue.head; at != kNone; at = slab_[at].next)
       if (slab_[at].hop != 0 && ports_[slab_[at].link].paused) waits.emplace_back(slab_[at].link, link);
-  throw_pfc_deadlock(forwarding_->graph(), waits);
+  throw_pfc_deadlock(*graph_, waits);
+}
+
+/// Counts a packet as lost now; its flow learns of it after everything else that happens at this instant.
+void Network::lose(std::uint32_t packet) {
+  ++counters_.lost;
+  push(now_ + 1, EventKind::lost, packet);
+}
+
+/// Loses the packets that are under way on a link: those that it has sent and that have not arrived.
+void Network::lose_carried(std::uint32_t link) {
+  events_.reorder([&](std::uint64_t order, std::uint32_t index) {
+    const auto kind = static_cast<EventKind>(order >> kKindShift);
+    if (kind != EventKind::deliver && kind != EventKind::arrive) return order;
+    const Packet& packet = slab_[index];
+    if (packet.link != link || (packet.hop & ~kMarked) == 0) return order;
+    ++counters_.lost;
+    return static_cast<std::uint64_t>(EventKind::lost) << kKindShift | (order & kOrderMask);
+  });
 }
 
 void Network::add_source_link(std::uint32_t link) {

@@ -7,6 +7,13 @@
 // queue costs one event per hop. A port with a queue that cannot be paused is served lazily: it catches up with the
 // packets it should have sent whenever it is accessed. This is invisible until the first of them has crossed the link,
 // so its service event may come later by the latency of the link (slack_ps).
+//
+// A link may fail between two calls of run(). Packets that it carries, that wait for it, and that come to it later are
+// lost; its endpoint learns of each by lost(), where it would have arrived or is lost. Its port is then one that never
+// becomes free, so that what works without failures asks for none. From that instant on an adaptive
+// switch does not choose a port whose own cable is dead while it has another, as switches do that select among ports
+// themselves (fast link fault recovery: NVIDIA, InfiniBand Cluster Bring-up Procedure, "SHIELD"); they do not tell
+// their neighbours. Hashes are over what the forwarding tables list, until these change.
 #pragma once
 
 #include <array>
@@ -71,8 +78,20 @@ inline Steering RuntimePortPolicy::steering(const NetworkOptions& options) {
 
 /// The kinds of events, in the order in which they are processed at one instant. A resume precedes a pause, because a
 /// switch that sends both at one instant sends the pause last. The subject of an endpoint's events is a packet
-/// (feedback), a flow (cnp, timer, departed) or a number defined by the endpoint (pace).
-enum class EventKind : std::uint64_t { deliver, feedback, cnp, timer, pace, resume, pause, departed, service, arrive };
+/// (feedback, lost), a flow (cnp, timer, departed) or a number defined by the endpoint (pace).
+enum class EventKind : std::uint64_t {
+  deliver,
+  feedback,
+  cnp,
+  timer,
+  lost,
+  pace,
+  resume,
+  pause,
+  departed,
+  service,
+  arrive,
+};
 inline constexpr int kKindShift = Calendar::kOrderBits - 4;
 inline constexpr std::uint64_t kArrivalOrder = static_cast<std::uint64_t>(EventKind::arrive) << kKindShift;
 inline constexpr std::uint64_t kOrderMask = (1ull << kKindShift) - 1;  // the tie order: the bits below the event kind
@@ -163,6 +182,14 @@ class Network {
     push(at, EventKind::feedback, packet);
   }
 
+  /// Lets a link fail now.
+  template <class PortPolicy>
+  void fail(std::uint32_t link);
+  /// Returns whether a link has failed.
+  bool has_failed() const { return has_failed_; }
+  /// Lets switches forward by other tables from now on, which have the same numbers of links.
+  void forward_by(std::shared_ptr<const ForwardingTables> forwarding) { forwarding_ = std::move(forwarding); }
+
   /// Offers a packet to its first link (packet.link) now; it is ordered among the arrivals of this instant.
   void offer(std::uint32_t packet);
 
@@ -174,7 +201,7 @@ class Network {
   Time full_packet_ps(std::uint32_t link) const { return ports_[link].full_packet_ps; }
   /// Returns the time of a control packet over a link, including the latency.
   Time control_ps(std::uint32_t link) const { return ports_[link].control_packet_ps + ports_[link].latency_ps; }
-  const Link& link(std::uint32_t link) const { return forwarding_->graph().links[link]; }
+  const Link& link(std::uint32_t link) const { return graph_->links[link]; }
 
  private:
   struct alignas(128) Port {
@@ -186,6 +213,7 @@ class Network {
     bool service_due = false;      // a service event is pending
     bool paused = false, pause_wanted = false;
     bool nic = false;      // carries only packets of the GPU that it leaves
+    bool dead = false;     // has failed
     std::uint32_t to = 0;  // vertex at the other end
     PacketQueue queue;
     // The second cache line, used less often.
@@ -199,6 +227,9 @@ class Network {
 
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
+
+  // As the queue of a dead port: longer than any other, so that no choice between ports falls on it.
+  static constexpr std::int64_t kDeadQueueBytes = INT64_MAX / 2;
 
   void push(Time at, EventKind kind, std::uint32_t packet) {
     events_.push(at, static_cast<std::uint64_t>(kind) << kKindShift | slab_[packet].tie_order, slab_[packet].number,
@@ -262,12 +293,18 @@ class Network {
     release(packet);
   }
 
+  /// Returns the link that packets take where no path is left: one more than there are, and dead.
+  std::uint32_t nowhere() const { return static_cast<std::uint32_t>(ports_.size() - 1); }
+  void lose(std::uint32_t packet);
+  void lose_carried(std::uint32_t link);
+
   NetworkOptions options_;
+  std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const ForwardingTables> forwarding_;
   Time now_ = 0, last_activity_ = 0;
   Calendar events_;
   PacketSlab slab_;
-  std::vector<Port> ports_;
+  std::vector<Port> ports_;             // by link; then that to nowhere
   std::vector<std::uint32_t> offered_;  // links with packets offered at this instant
   struct FlowInfo {
     std::uint64_t tie_order = 0;
@@ -278,6 +315,7 @@ class Network {
   std::size_t pending_paces_ = 0;     // pending pace events
   std::size_t pending_feedback_ = 0;  // records that wait to be feedback
   std::size_t event_records_ = 0;     // records of events that are no packets
+  bool has_failed_ = false;
   std::vector<std::uint32_t> pinned_;
   std::size_t telemetry_links_ = 0;
   std::vector<Telemetry> telemetry_;  // indexed by packet and by hop after the NIC

@@ -15,6 +15,8 @@ template <class PortPolicy>
   if (PortPolicy::steering(options_) == Steering::pinned) return pinned_[packet.path + (packet.hop & ~kMarked)];
   const auto candidates = forwarding_->next_hops(ports_[packet.link].to, packet.destination);
   if (candidates.size() == 1) return candidates[0];
+  if (candidates.empty()) [[unlikely]]
+    return nowhere();
   const std::uint64_t random_bits = splitmix64(packet.path ^ static_cast<std::uint64_t>(packet.hop & ~kMarked) << 32);
   std::size_t pick = (random_bits >> 32) * candidates.size() >> 32;
   if (PortPolicy::steering(options_) != Steering::adaptive) return candidates[pick];
@@ -81,6 +83,8 @@ template <class PortPolicy>
 template <class PortPolicy>
 void Network::enqueue(Port& port, std::uint32_t link, std::uint32_t index) {
   Packet& packet = slab_[index];
+  if (port.dead) [[unlikely]]
+    return lose(index);
   const bool switched = packet.hop != 0;  // the queue of a NIC is unlimited
   if (PortPolicy::kind(options_) == PortKind::trimming) {
     if (packet.kind != PacketKind::data) return send_control<PortPolicy>(port, link, index);
@@ -148,6 +152,22 @@ void Network::service(std::uint32_t link) {
   if (port.paused || port.queue.empty()) return;
   port.service_due = true;
   schedule(port.busy_until + port.slack_ps, EventKind::service, link, link);
+}
+
+template <class PortPolicy>
+void Network::fail(std::uint32_t link) {
+  Port& port = ports_[link];
+  catch_up<PortPolicy>(port, link);
+  has_failed_ = port.dead = true;
+  port.busy_until = kNever;
+  port.service_due = false;
+  while (!port.queue.empty()) {
+    const std::uint32_t packet = port.queue.pop(slab_);
+    if (PortPolicy::kind(options_) == PortKind::lossless) release_ingress(slab_[packet]);
+    lose(packet);
+  }
+  port.waiting_bytes = kDeadQueueBytes;
+  lose_carried(link);
 }
 
 /// Only packets of its GPU enter a NIC, so those of one instant can be ordered here, without an event for each.
@@ -242,6 +262,9 @@ void Network::run(Endpoint& endpoint, Time limit) {
         break;
       case EventKind::timer:
         endpoint.timer(consume_event(event));
+        break;
+      case EventKind::lost:
+        endpoint.lost(index);
         break;
     }
   }

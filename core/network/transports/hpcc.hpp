@@ -69,6 +69,8 @@ struct Hpcc {
   }
   void notified(const Parameters&, Time) {}
   void lost(const Parameters&, Time) {}  // the telemetry of the packets that passed the full queue already reports it
+  /// Records of another path say nothing of this one (section 3.2: a sender discards them when pathID changes).
+  void path_changed() { has_samples = false; }
   Time deadline() const { return kNever; }
   void expire(const Parameters&, Time) {}
 

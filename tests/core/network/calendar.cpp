@@ -45,6 +45,15 @@ TEST_CASE("events leave the calendar by time, order and number, however far ahea
         now = event.at;
         if (below(3) == 0) push(now + below(reach[below(4)]) + 1);
       }
+      if (below(50) == 0) {  // orders change while nothing is being taken
+        std::set<std::tuple<Time, std::uint64_t, std::uint32_t>> changed;
+        const auto order_of = [](std::uint64_t order, std::uint32_t number) {
+          return number % 3 == 0 ? order + 1 + number % 2 : order;
+        };
+        for (const auto& [at, order, number] : waiting) changed.emplace(at, order_of(order, number), number);
+        waiting.swap(changed);
+        calendar.reorder([&](std::uint64_t order, std::uint32_t index) { return order_of(order, slab[index].number); });
+      }
       REQUIRE((waiting.empty() || std::tuple(limit, std::uint64_t{1}, 0u) <= *waiting.begin()));
       REQUIRE(calendar.empty() == waiting.empty());
       now = limit;
