@@ -83,7 +83,7 @@ InstanceLoad LinkLoads::of_spreads(const std::vector<PairLoad>& loads, const Con
 bool can_deduplicate_ranks(const Configuration& configuration) {
   const network::Transport& transport = configuration.transport;
   return configuration.composition == Composition::composed && transport.rate_tolerance_ppm == 0 &&
-         configuration.failures.cables.empty() &&
+         !configuration.has_failures() &&
          (transport.fidelity == network::Fidelity::analytic || !network::needs_per_packet(transport));
 }
 
@@ -263,6 +263,15 @@ std::shared_ptr<const Connections> CompiledStep::merged_connections(const std::s
 Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {
   const Role role = layout_->groups()[group].role;
   return member == 0 ? role : workload::receiver_of(role);
+}
+
+network::Route CompiledStep::route_by(network::Router& router, CollectiveOpId id, std::uint32_t pair) const {
+  const CollectiveOp& op = collective_ops_[id];
+  if (!op.dag->switches.empty())
+    throw InputError("faults.fails: a collective that switches reduce goes by one switch, and has no other routes");
+  std::vector<std::uint32_t> gpus;
+  for (const RankId rank : layout_->groups()[op.group].ranks) gpus.push_back(layout_->gpu_of(rank).value());
+  return route_of(router, {op.dag->pairs, op.dag->switches}, gpus, pair, std::uint64_t{op.group.value()} << 32 | pair);
 }
 
 Member CompiledStep::instance_entered_by(RepresentativeId representative, std::uint32_t op) const {

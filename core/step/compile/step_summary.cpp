@@ -124,7 +124,7 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
     }
   }
   // New routes depend on the whole fabric, on where ranks are placed, and on how paths are chosen.
-  if (!configuration.failures.cables.empty()) {
+  if (configuration.has_failures()) {
     write_failures(writer, configuration.failures);
     const network::PathChoice choice = network::path_choice_of(configuration.transport);
     writer.key(layout.fabric_key()).integer(static_cast<std::int64_t>(choice.routing));

@@ -1,13 +1,12 @@
-// Cables of a step that fail while it is under way, and the routes that its collectives have then: those from the
-// beginning until switches have routed around what failed, and new ones afterwards.
+// Cables of a step of fluids that fail while it is under way, and the routes that its collectives have then: those from
+// the beginning until switches have routed around what failed, and new ones afterwards.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
-#include <vector>
 
+#include "core/network/fabric/failing_cables.hpp"
 #include "core/step/compile/compiled_step.hpp"
 
 namespace manyworlds::core::step {
@@ -18,9 +17,8 @@ class FailingLinks {
   /// Of all ranks, on pinned paths. `compiled` must outlive this.
   explicit FailingLinks(const CompiledStep& compiled);
 
-  bool any() const { return !failures().cables.empty(); }
   /// Returns the next instant at which a cable fails or routes change; kNever if there is none.
-  Time next_change() const;
+  Time next_change() const { return cables_.next_change(); }
   /// Goes on to that instant.
   void change();
 
@@ -28,7 +26,7 @@ class FailingLinks {
   bool blocks(CollectiveOpId id);
   /// Returns the number of times that routes have changed, and the routes of an operation since the last of them. Those
   /// that nothing has happened to are what they were: of several next hops that are left, the choice is made anew.
-  std::uint32_t epoch() const { return epoch_; }
+  std::uint32_t epoch() const { return cables_.epoch(); }
   const std::shared_ptr<const Connections>& routes(CollectiveOpId id);
 
   /// Returns when senders that have lost what they sent at `lost` go on, if there are routes from `now` on: with their
@@ -36,15 +34,8 @@ class FailingLinks {
   Time resumption(Time lost, Time now) const;
 
  private:
-  const LinkFailures& failures() const { return compiled_.configuration().failures; }
-  network::Router& router();
-
   const CompiledStep& compiled_;
-  std::vector<std::uint32_t> order_;         // cables by the time of their failure
-  std::uint32_t failed_ = 0, epoch_ = 0;     // of order_: how many have failed, and are avoided
-  std::vector<bool> is_dead_;                // by link
-  std::vector<std::uint32_t> links_;         // by link of the router's graph: that of the step's
-  std::shared_ptr<network::Router> router_;  // without the cables that are avoided; null before it is asked
+  network::FailingCables cables_;
   std::map<CollectiveOpId, std::shared_ptr<const Connections>> routes_;  // of this epoch, those asked for
   std::map<CollectiveOpId, bool> blocked_;                               // since the last change, those asked for
 };

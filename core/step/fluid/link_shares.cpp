@@ -59,7 +59,7 @@ void LinkShares::form_loads() {
     for (const auto& [link, share] : of_op) of_group[link] = std::max(of_group[link], share);
   }
   end_group();
-  if (compiled_.configuration().failures.cables.empty() && groups_run_one_by_one(compiled_))
+  if (!compiled_.configuration().has_failures() && groups_run_one_by_one(compiled_))
     for (MaxMinSpeeds::Loads& loads : *formed)
       std::erase_if(loads, [&](const MaxMinSpeeds::Load& load) { return most[load.link] <= kFullSpeed; });
   loads_ = std::move(formed);

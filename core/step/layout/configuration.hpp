@@ -6,6 +6,7 @@
 
 #include "core/collective/library/library.hpp"
 #include "core/compute/gpu.hpp"
+#include "core/network/fabric/failing_cables.hpp"
 #include "core/network/fabric/graph.hpp"
 #include "core/network/fabric/transport.hpp"
 #include "core/workload/layer/rank_class.hpp"
@@ -32,18 +33,7 @@ struct FluidSampling {
   std::int64_t link_hops = 2'000'000;  // packets times links of one sample, at most
 };
 
-/// Cables that fail while a step is under way.
-struct LinkFailures {
-  struct Cable {
-    std::uint32_t link = 0;  // one direction; the other is the next higher or lower number
-    Time at = 0;             // since the begin of the step
-    bool operator==(const Cable&) const = default;
-  };
-  std::vector<Cable> cables;
-  Time reconvergence_ps = 0;  // from a failure until routes avoid the cable
-  Time retransmit_ps = 0;     // timeout of senders, from the loss on; 0: they go on as soon as there is a route
-  bool operator==(const LinkFailures&) const = default;
-};
+using network::LinkFailures;
 
 struct Configuration {
   workload::Model model;
@@ -52,7 +42,7 @@ struct Configuration {
   std::vector<compute::Gpu> other_gpus;    // the GPUs of machines of kinds 1 and up
   std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind
   std::shared_ptr<const network::Graph> graph;
-  LinkFailures failures;  // of its cables, by fidelity fluid
+  LinkFailures failures;  // of its cables, since the begin of the step
   std::int64_t gpus_per_node = 8;
   double memory_headroom = 0;  // the share of a GPU's memory to be left free
   network::Transport transport;
@@ -62,6 +52,7 @@ struct Configuration {
   std::int64_t tick_ns = 0;  // tick of the streams' clock; 0: one picosecond
   Limit limit;
   FluidSampling fluid;
+  bool has_failures() const { return !failures.cables.empty(); }
   bool is_mixed() const { return !kind_of_gpu.empty(); }
   /// Returns the GPU that ranks of a class run on.
   const compute::Gpu& gpu_of(const workload::RankClass& rank_class) const {

@@ -1,6 +1,8 @@
 // The coupled network model, the oracle of the composed one: all packets of the step in one simulation, without
 // caching.
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
@@ -12,7 +14,12 @@ namespace {
 class CoupledNetwork final : public NetworkModel {
  public:
   explicit CoupledNetwork(const CompiledStep& compiled)
-      : compiled_(compiled), traffic_(network::make_flows(compiled.transport(), compiled.configuration().graph)) {
+      : compiled_(compiled),
+        traffic_(network::make_failing_flows(
+            compiled.transport(), compiled.configuration().graph, compiled.configuration().failures,
+            [this](network::Router& router, std::uint32_t number) {
+              return compiled_.route_by(router, connections_[number].first, connections_[number].second);
+            })) {
     check_per_packet_size(compiled);
     const network::Graph& graph = compiled.layout().graph();
     for (std::uint32_t link = 0; link < graph.links.size(); ++link) traffic_.add_link(network::spec_of(graph, link));
@@ -26,7 +33,12 @@ class CoupledNetwork final : public NetworkModel {
       if (is_new) {
         const CollectiveOp& collective_op = compiled_.collective_op_of(member.instance);
         const auto [routes, unknown] = routes_.try_emplace(collective_op.connections.get(), 0);
-        if (unknown) routes->second = traffic_.add_routes(collective_op.connections->routes);
+        if (unknown) {
+          const CollectiveOpId id = compiled_.collective_op_id(member.instance);
+          for (std::uint32_t pair = 0; pair < collective_op.connections->routes.size(); ++pair)
+            connections_.emplace_back(id, pair);
+          routes->second = traffic_.add_routes(collective_op.connections->routes);
+        }
         traffic_.add(collective_op.dag, routes->second);
         instances_.push_back(member.instance);
         traffic_.add_tie_order(member.instance.value());
@@ -56,6 +68,7 @@ class CoupledNetwork final : public NetworkModel {
 
  private:
   const CompiledStep& compiled_;
+  std::vector<std::pair<CollectiveOpId, std::uint32_t>> connections_;  // by number of a route: an operation, its pair
   network::Traffic traffic_;
   std::unordered_map<InstanceId, std::uint32_t> number_of_;       // by instance: its number in `traffic_`
   std::vector<InstanceId> instances_;                             // by number in `traffic_`
@@ -69,7 +82,8 @@ class CoupledNetwork final : public NetworkModel {
 
 void check_per_packet_size(const CompiledStep& compiled) {
   constexpr std::size_t kMaxInstances = std::size_t{1} << 21;  // the tie order of a packet leaves 21 bits for them
-  if (network::needs_per_packet(compiled.transport()) && compiled.instances() > kMaxInstances)
+  const bool every_packet = network::needs_per_packet(compiled.transport()) || compiled.configuration().has_failures();
+  if (every_packet && compiled.instances() > kMaxInstances)
     throw InputError(
         fmt::format("transport: the per-packet engine takes up to {} collectives, and the step has {}; take fidelity "
                     "fluid",

@@ -8,7 +8,8 @@ namespace {
 // The plain fields in order, listed once for encoding and decoding.
 template <class Result, class Field>
 void fields(Result& r, Field field) {
-  field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.busiest_link_share);
+  field(r.step_ps), field(r.link_hops), field(r.ecn_marks), field(r.pauses), field(r.packets_lost);
+  field(r.packets_sent_again), field(r.busiest_link_share);
   for (auto& seconds : r.breakdown) field(seconds);
   field(r.kernel_shares.measured), field(r.kernel_shares.interpolated);
   for (auto& share : r.kernel_shares.modelled) field(share);

@@ -42,6 +42,8 @@ struct StepResult {
   std::int64_t link_hops = 0;  // packets times links crossed in the modelled network, not those that were computed
   std::int64_t ecn_marks = 0;
   std::int64_t pauses = 0;
+  // By cables that failed; 0 if they lost none, also of what is dropped or trimmed otherwise.
+  std::int64_t packets_lost = 0, packets_sent_again = 0;
   double busiest_link_share = 0;  // serialisation time on the busiest network link / step time
   std::vector<SubsimulationUse> kernels, collectives, episodes;  // sorted by key
   KernelShares kernel_shares;

@@ -266,12 +266,15 @@ StepResult Step::finish() {
   timeline_.close_accounts();
   result.step_ps = timeline_.duration();
   if (keyed_network_ != nullptr) keyed_network_->release_drained(timeline_.end());
+  const Configuration& configuration = compiled_.configuration();
   const network::Counters counters = network_->counters();
-  const bool packets = compiled_.configuration().transport.fidelity == network::Fidelity::packet;
+  const bool packets = configuration.transport.fidelity == network::Fidelity::packet;
   result.link_hops = packets ? link_hops_ : 0;
   result.ecn_marks = counters.ecn_marks;
   result.pauses = counters.pauses;
-  if (packets && network::needs_per_packet(compiled_.transport()))
+  result.packets_lost = counters.lost;
+  if (counters.lost > 0) result.packets_sent_again = counters.retransmissions;
+  if (packets && (network::needs_per_packet(compiled_.transport()) || configuration.has_failures()))
     result.link_hops = counters.link_hops;  // with acknowledgements that are packets, and what is sent twice
   else
     MANYWORLDS_CHECK(counters.link_hops == link_hops_, "{} link-hops took place, {} were due", counters.link_hops,
@@ -282,7 +285,6 @@ StepResult Step::finish() {
   result.busiest_link_share = static_cast<double>(busiest) / static_cast<double>(std::max<Time>(1, result.step_ps));
 
   const std::vector<stream::Account> accounts = timeline_.accounts();
-  const Configuration& configuration = compiled_.configuration();
   Accounts all;
   std::vector<Accounts> by_kind(configuration.is_mixed() ? 1 + configuration.other_gpus.size() : 0);
   for (const RepresentativeId representative : compiled_.symmetry().count.ids()) {
