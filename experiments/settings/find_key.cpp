@@ -46,6 +46,11 @@ Target find_in_choice(const Section& section, const std::string& path, const std
 
 }  // namespace
 
+bool takes_empty_text(const Target& target) {
+  if (target.option == nullptr || target.option->kind != core::OptionInfo::Kind::text) return false;
+  return target.option->choices.empty() && std::get<std::string>(target.option->default_value).empty();
+}
+
 Target find_key(const std::string& dotted, const Node& at) {
   const auto parts = key_parts(dotted);
   const Section* section = &config_schema();

@@ -19,6 +19,9 @@ struct Target {
                           // the component whose options are given
 };
 
+/// Whether it is a text that may be empty: --set KEY= then takes away what a sweep says.
+bool takes_empty_text(const Target& target);
+
 /// Resolves a key. Throws InputError at `at`, with the nearest name, if the config schema has no such key.
 Target find_key(const std::string& dotted, const import::Node& at);
 

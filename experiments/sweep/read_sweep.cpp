@@ -191,8 +191,8 @@ void Reader::read_override(const std::string& given) {
   const std::string shown = "--set " + given;
   const std::size_t equals = given.find('=');
   if (equals == std::string::npos || equals == 0) throw InputError("must be key=value, such as strategy.tp=8", shown);
-  if (equals + 1 == given.size()) throw InputError("has no value behind '='; give one, or leave --set out", shown);
-  Node value = import::parse_yaml(given.substr(equals + 1), shown);
+  const bool is_empty = equals + 1 == given.size();
+  Node value = import::parse_yaml(is_empty ? "''" : given.substr(equals + 1), shown);
   clear_lines(value);
   Node place = value;
   place.text.clear();
@@ -202,6 +202,7 @@ void Reader::read_override(const std::string& given) {
   }
   if (given.substr(0, equals) == kAssume) return;  // handled by read_assume_override()
   const Target target = find_typed_key(given.substr(0, equals), place);
+  if (is_empty && !takes_empty_text(target)) value.fail("has no value behind '='; give one, or leave --set out");
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
   for (Factor& factor : factors_)

@@ -154,9 +154,17 @@ TEST_CASE("an override that is wrong is named as it was given") {
   CHECK_THAT(message("strategy.tp=two"), StartsWith("--set strategy.tp=two: 'strategy.tp' must be an integer"));
   CHECK_THAT(message("strategy.tpp=2"), Contains("did you mean 'tp'"));
   CHECK_THAT(message("strategy.tp"), Contains("key=value"));
-  CHECK_THAT(message("strategy.tp="), StartsWith("--set strategy.tp="));
+  CHECK_THAT(message("strategy.tp="), StartsWith("--set strategy.tp=: has no value behind '='"));
+  CHECK_THAT(message("transport="), StartsWith("--set transport=: has no value behind '='"));
   CHECK_THAT(message("strategy.tp=3"), StartsWith("--set strategy.tp=3: 'strategy.tp' violates rule"));
   CHECK_THAT(error_of(kSingle, {"strategy.tp=1", "strategy.tp=2"}), Contains("set twice"));
+}
+
+TEST_CASE("an override without a value takes away a text that a sweep sets") {
+  const std::string fails = kSingle + "  faults: {fails: gpu0@1ms, reconverge_us: 1}\n";
+  CHECK_THAT(error_of(fails), Contains("failures_fit"));
+  CHECK(error_of(fails, {"faults.fails="}) == error_of(kSingle));
+  CHECK(read(fails, {"faults.fails="}).experiments.front().settings.text("faults.fails").empty());
 }
 
 TEST_CASE("files and folders that cannot be read are named") {
