@@ -159,16 +159,17 @@ const core::OptionTable<Faults>& fault_options() {
   static const core::OptionTable<Faults> table{
       core::option("down", &Faults::down, "cables without link: leaf0-spine1, leaf0-spine1#0, spine3 (all of it), …"),
       core::option("slow", &Faults::slow, "cables at a share of their rate: leaf0-spine2=0.5, …"),
-      core::option("fails", &Faults::fails,
-                   "cables that fail while the step is under way, with the time since its begin: leaf0-spine1@2ms, …; "
-                   "fidelity fluid"),
+      core::option(
+          "fails", &Faults::fails,
+          "cables that fail on the way, with the time since the begin of the step or of net: leaf0-spine1@2ms, …; "
+          "fidelity fluid, or packet and composition coupled"),
       core::option("reconverge_us", &Faults::reconverge_us,
-                   "from a failure until routes avoid the cable; until then what crosses it stands still", {0, 1e10},
+                   "from a failure until routes avoid the cable; until then what goes over it is lost", {0, 1e10},
                    "us"),
       core::option(
           "retransmit_us", &Faults::retransmit_us,
-          "timeout after which NICs send again what was lost, from the failure on (RoCE: 4.096 us times two to "
-          "the NCCL_IB_TIMEOUT); 0: at once when there are routes",
+          "timeout after which NICs of a lossless fabric send again what was lost (RoCE: 4.096 us times two to the "
+          "NCCL_IB_TIMEOUT); 0: at once when there are routes",
           {0, 1e10}, "us"),
       core::option("slow_gpus", &Faults::slow_gpus,
                    "GPUs whose kernels run at a share of their rate, a node for all of its: gpu3=0.8, node1=0.9, …"),

@@ -87,20 +87,44 @@ Rule hashed_paths_rule() {
               });
 }
 
-/// What is under way when a cable fails is that of one network model.
+/// What is under way when a cable fails is known to packets and fluids, of fluids on pinned paths alone. A lossy fabric
+/// has senders with timeouts of their own.
 Rule failing_cables_rule() {
   return rule(
       "failing_cables", "faults.fails",
-      "cables that fail during a step need fidelity fluid, pinned paths (routing destination_mod_k or ecmp_hash) "
-      "and faults.reconverge_us, the time until routes avoid them",
+      "cables that fail on the way need fidelity packet, or fluid on pinned paths (routing destination_mod_k or "
+      "ecmp_hash); faults.reconverge_us, the time until routes avoid them; and no faults.retransmit_us where the "
+      "transport has timeouts of its own (fabric lossy, eqds)",
       {kConstruction}, [](const ExperimentConfig& e) -> Violation {
         if (e.faults.fails.empty()) return std::nullopt;
         const auto& t = e.configuration.transport;
-        if (t.fidelity != core::network::Fidelity::fluid) return fmt::format("fidelity is {}", name_of(t.fidelity));
-        if (core::network::spreads(t)) return "packets choose among paths";
+        if (t.fidelity == core::network::Fidelity::analytic) return "fidelity is analytic";
+        if (t.fidelity == core::network::Fidelity::fluid && core::network::spreads(t))
+          return "fidelity is fluid, and packets choose among paths";
         if (e.faults.reconverge_us == 0) return "reconverge_us is 0";
+        const bool lossy = core::network::transport_type(t).trims || t.fabric == core::network::Fabric::lossy;
+        if (t.fidelity == core::network::Fidelity::packet && lossy && e.faults.retransmit_us > 0)
+          return fmt::format(
+              "retransmit_us is {:g}, and {}", e.faults.retransmit_us,
+              core::network::transport_type(t).trims ? "the transport is " + t.kind : "the fabric is lossy");
         return std::nullopt;
       });
+}
+
+/// All packets of a step cross a cable that fails, and those that come after it depend on how.
+Rule failing_cables_coupled_rule() {
+  Rule result =
+      rule("failing_cables_coupled", "faults.fails",
+           "a step of packets whose cables fail needs composition coupled: it is one simulation of all its "
+           "packets; fidelity fluid needs none",
+           {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+             if (e.faults.fails.empty() || e.configuration.transport.fidelity != core::network::Fidelity::packet ||
+                 e.configuration.composition == core::step::Composition::coupled)
+               return std::nullopt;
+             return "composition is composed";
+           });
+  result.steps_only = true;
+  return result;
 }
 
 Rule failures_fit_rule() {
@@ -193,6 +217,7 @@ std::vector<Rule> fabric_rules() {
   std::vector<Rule> all;
   all.push_back(fluid_routing_rule());
   all.push_back(composed_acks_rule());
+  all.push_back(failing_cables_coupled_rule());
   all.push_back(graph_rule("topology_fits", "the topology must fit the cluster", "topology", false,
                            {"gpus_at_most", "node_in_scale_up_domain"}));
   all.push_back(graph_rule("faults_fit", "faults must name cables and leave all GPUs joined", "faults", true,

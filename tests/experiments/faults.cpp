@@ -6,6 +6,7 @@
 
 #include "core/network/fabric/router.hpp"
 #include "core/network/flows/flows.hpp"
+#include "experiments/config/failed_cables.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -192,6 +193,36 @@ TEST_CASE("cables that fail are named with the time since the begin of the step,
   CHECK(by_time.at(250'000'000'000) ==
         std::set<std::string>{"rail0-spine2", "rail1-spine2", "rail2-spine2", "rail3-spine2"});
   CHECK(failures_of({}, graph) == core::step::LinkFailures());
+}
+
+TEST_CASE("an answer names cables that failed as they are set, by time, and says which failed too late to matter") {
+  Faults faults;
+  faults.fails = "spine2@5ms, rail0-spine1@1.5us, rail1-spine0@3s";
+  faults.reconverge_us = 1'000;
+  const Graph graph = built("rail_optimized");
+  const auto cables = failed_cables(failures_of(faults, graph), graph);
+  REQUIRE(cables.size() == 6);
+  CHECK(cables[0].name == "rail0-spine1");
+  CHECK(cables[0].avoided_at - cables[0].at == 1'000'000'000);
+  CHECK(failed_cables_text(cables, 2'000'000'000'000, "the step", 7, 8) ==
+        "rail0-spine1 at 1.5 us, avoided from 1.0015 ms; rail0-spine2, rail1-spine2, rail2-spine2, rail3-spine2 at 5 "
+        "ms, avoided from 6 ms; rail1-spine0 at 3 s, after the end of the step: without effect; 7 packets lost, 8 sent "
+        "again");
+  CHECK(failed_cables_text(cables, 5'000'000'001, "the step", -1, -1) ==
+        "rail0-spine1 at 1.5 us, avoided from 1.0015 ms; rail0-spine2, rail1-spine2, rail2-spine2, rail3-spine2 at 5 "
+        "ms, not avoided by its end; rail1-spine0 at 3 s, after the end of the step: without effect");
+  CHECK(failed_cables_text({cables[5]}, 1'000, "the collective", 0, 0) ==
+        "rail1-spine0 at 3 s, after the end of the collective: without effect");
+  CHECK(failed_cables_json(cables, 2'000'000'000'000).at(5).at("before_the_end") == false);
+  // What is named can be set again, of parallel cables each by its number.
+  Graph parallel = graph;
+  const Link twice = graph.links[failures_of(faults, graph).cables.back().link];
+  parallel.add_cable(twice);
+  faults.fails = graph.names[twice.from] + "-" + graph.names[twice.to] + "@1ms";
+  const auto both = failed_cables(failures_of(faults, parallel), parallel);
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].name == "rail1-spine0#0");
+  CHECK(both[1].name == "rail1-spine0#1");
 }
 
 TEST_CASE("cables that fail are refused without a time, twice, under no name, and if they leave GPUs apart") {
