@@ -53,7 +53,8 @@ class CongestionControlled {
       : options_(options),
         parameters_(parameters),
         forwarding_(std::move(forwarding)),
-        network_(network, forwarding_) {}
+        network_(network, forwarding_),
+        may_lose_(lossy()) {}
 
   /// Adds a route from one GPU to another and returns its number. Throws InputError if no path exists.
   std::uint32_t add_route(std::uint32_t source, std::uint32_t destination);
@@ -67,7 +68,7 @@ class CongestionControlled {
 
   // As PerPacketEngine has them.
   void expect_failures(Time retransmit) {
-    expects_failures_ = true;
+    expects_failures_ = may_lose_ = true;
     retransmit_ = retransmit;
   }
   void fail(std::uint32_t link) {
@@ -133,7 +134,6 @@ class CongestionControlled {
   };
 
   bool lossy() const { return network_.options().ports != PortKind::lossless; }
-  bool may_lose() const { return lossy() || expects_failures_; }
   std::int64_t packet_bytes() const { return network_.options().full_packet_bytes; }
   bool fits_window(const Flow& flow) const {
     const std::int64_t window =
@@ -162,6 +162,7 @@ class CongestionControlled {
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> free_;
   std::size_t live_ = 0;
+  bool may_lose_;  // packets: the fabric is lossy, or links will fail
   bool expects_failures_ = false, avoids_failures_ = true;
   Time retransmit_ = 0;                      // of lossless fabrics; 0: none
   std::map<std::uint32_t, BitWindow> gone_;  // of lossless fabrics, by slot: packets that failed links have lost

@@ -67,6 +67,7 @@ std::uint32_t CongestionControlled<P>::start(std::uint32_t route, std::int64_t b
     slot = free_.back();
     free_.pop_back();
     flows_[slot] = Flow{};
+    if (!gone_.empty()) gone_.erase(slot);
   }
   network_.set_tie_order(slot, tie_order);
   Flow& flow = flows_[slot];
@@ -143,7 +144,7 @@ void CongestionControlled<P>::offer(std::uint32_t slot) {
     if (const Time gap = flow.sender.gap(packet.bytes); gap > 0) flow.next_packet_at = now() + gap;
   flow.at_nic = true;
   ++flow.unacked;
-  if (may_lose()) flow.outstanding.set(number);
+  if (may_lose_) flow.outstanding.set(number);
   network_.offer(index);
 }
 
@@ -187,11 +188,11 @@ void CongestionControlled<P>::acknowledge(std::uint32_t index) {
   const Packet packet = network_.packets()[index];
   const std::uint32_t slot = packet.flow;
   Flow& flow = flows_[slot];
-  if (++flow.acks_received == flow.packets && records_acknowledgements_ && !may_lose())
+  if (++flow.acks_received == flow.packets && records_acknowledgements_ && !may_lose_)
     acknowledgements_.emplace_back(flow.tie_order, now());
   if (flow.live) {
     flow.last_heard_at = now();
-    if (may_lose())
+    if (may_lose_)
       process_ack(flow, slot, packet.number);
     else
       --flow.unacked;
@@ -295,9 +296,7 @@ void CongestionControlled<P>::cnp(std::uint32_t slot) {
 template <SenderProtocol P>
 void CongestionControlled<P>::free_if_finished(std::uint32_t slot) {
   const Flow& flow = flows_[slot];
-  if (flow.live || flow.pending > 0 || flow.at_nic || network_.live_packets(slot) > 0) return;
-  if (expects_failures_) gone_.erase(slot);
-  free_.push_back(slot);
+  if (!flow.live && flow.pending == 0 && !flow.at_nic && network_.live_packets(slot) == 0) free_.push_back(slot);
 }
 
 // ---- Links that fail ----
@@ -376,8 +375,8 @@ void CongestionControlled<P>::deliver(std::uint32_t index) {
   const Route& route = routes_[flow.route];
   const bool marked = (arrival.hop & kMarked) != 0;
   if (flow.live) {
-    const bool is_new = !may_lose() || (arrival.number >= flow.arrived.base() && flow.arrived.set(arrival.number));
-    if (may_lose()) flow.arrived.skip_contiguous();
+    const bool is_new = !may_lose_ || (arrival.number >= flow.arrived.base() && flow.arrived.set(arrival.number));
+    if (may_lose_) flow.arrived.skip_contiguous();
     if (is_new && ++flow.received == flow.packets) {
       flow.live = false;
       --live_;

@@ -52,7 +52,7 @@ void Network::charge_ingress(const Packet& packet) {
   ingress.pause_wanted = true;
   ++counters_.pauses;
   pending_control_ += 2;
-  schedule(now_ + control_ps(packet.link), EventKind::pause, packet.link, packet.link);
+  send_pause_frame(EventKind::pause, packet.link);
 }
 
 /// Subtracts a queued packet that begins to be sent from its ingress counter, and resumes the link at XON.
@@ -62,7 +62,13 @@ void Network::release_ingress(const Packet& packet) {
   ingress.ingress_bytes -= packet.bytes;
   if (!ingress.pause_wanted || ingress.ingress_bytes > options_.pfc_xon_bytes) return;
   ingress.pause_wanted = false;
-  schedule(now_ + control_ps(packet.link), EventKind::resume, packet.link, packet.link);
+  send_pause_frame(EventKind::resume, packet.link);
+}
+
+/// Pauses or resumes a link when the frame that says so has come to its beginning. Apart from its callers, so that
+/// these need no registers of it.
+[[gnu::noinline]] void Network::send_pause_frame(EventKind kind, std::uint32_t link) {
+  schedule(now_ + control_ps(link), kind, link, link);
 }
 
 bool Network::mark(Port& port) {

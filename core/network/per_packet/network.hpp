@@ -213,7 +213,6 @@ class Network {
     bool service_due = false;      // a service event is pending
     bool paused = false, pause_wanted = false;
     bool nic = false;      // carries only packets of the GPU that it leaves
-    bool dead = false;     // has failed
     std::uint32_t to = 0;  // vertex at the other end
     PacketQueue queue;
     // The second cache line, used less often.
@@ -224,6 +223,7 @@ class Network {
     std::int64_t bits_per_second = 0;
     Time slack_ps = 0;              // delay allowed for service events
     std::uint32_t offered = kNone;  // list of the packets offered at this instant, in tie order, linked by `next`
+    bool dead = false;              // has failed
 
     std::int64_t serving_data(Time now) const { return data_until > now ? data_bytes : 0; }
   };
@@ -269,7 +269,7 @@ class Network {
   template <class PortPolicy>
   void serve(Port& port, std::uint32_t link);
   template <class PortPolicy>
-  void catch_up(Port& port, std::uint32_t link) {
+  [[gnu::always_inline]] void catch_up(Port& port, std::uint32_t link) {
     if (port.busy_until <= now_ && !port.queue.empty() && !port.paused) serve<PortPolicy>(port, link);
   }
   template <class PortPolicy>
@@ -285,6 +285,7 @@ class Network {
   }
   void charge_ingress(const Packet& packet);
   void release_ingress(const Packet& packet);
+  void send_pause_frame(EventKind kind, std::uint32_t link);
   bool mark(Port& port);
   void record_telemetry(Port& port, std::uint32_t packet, Time begin);
   void resume(std::uint32_t link);

@@ -155,7 +155,7 @@ void Network::service(std::uint32_t link) {
 }
 
 template <class PortPolicy>
-void Network::fail(std::uint32_t link) {
+[[gnu::noinline]] void Network::fail(std::uint32_t link) {
   Port& port = ports_[link];
   catch_up<PortPolicy>(port, link);
   has_failed_ = port.dead = true;

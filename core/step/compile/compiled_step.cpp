@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/network/fabric/kept_link.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/symmetry/packet_symmetry.hpp"
 
@@ -267,10 +268,11 @@ Role CompiledStep::role_of(GroupId group, std::uint32_t member) const {
 
 network::Route CompiledStep::route_by(network::Router& router, CollectiveOpId id, std::uint32_t pair) const {
   const CollectiveOp& op = collective_ops_[id];
-  if (!op.dag->switches.empty())
-    throw InputError("faults.fails: a collective that switches reduce goes by one switch, and has no other routes");
   std::vector<std::uint32_t> gpus;
   for (const RankId rank : layout_->groups()[op.group].ranks) gpus.push_back(layout_->gpu_of(rank).value());
+  const auto& [from, to] = op.dag->pairs[pair];
+  if (std::max(from, to) >= gpus.size())
+    return {network::kept_link(router.graph(), layout_->graph(), op.connections->routes[pair].front())};
   return route_of(router, {op.dag->pairs, op.dag->switches}, gpus, pair, std::uint64_t{op.group.value()} << 32 | pair);
 }
 
