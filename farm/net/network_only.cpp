@@ -1,12 +1,14 @@
 #include "farm/net/network_only.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
+#include "core/network/fabric/kept_link.hpp"
 #include "core/network/fabric/router.hpp"
 #include "core/network/flows/component_cache.hpp"
 #include "core/network/flows/traffic.hpp"
@@ -32,7 +34,7 @@ class NetworkSetup {
   NetworkSetup(const core::step::Configuration& configuration, bool plain, core::HelperThreads* helpers)
       : configuration_(configuration),
         router_(configuration.graph, core::network::path_choice_of(configuration.transport)),
-        per_packet_(core::network::needs_per_packet(configuration.transport)),
+        per_packet_(core::network::needs_per_packet(configuration.transport) || configuration.has_failures()),
         plain_(plain || per_packet_),
         loads_(configuration.graph->links.size()) {
     if (configuration.transport.fidelity == core::network::Fidelity::fluid)
@@ -55,9 +57,8 @@ class NetworkSetup {
                       "transport.payload_bytes",
                       bytes, max_packets, configuration_.transport.payload_bytes));
   }
-  core::network::Route route(std::uint32_t from, std::uint32_t to, std::uint64_t entropy) {
-    return router_.route(from, to, entropy);
-  }
+  /// Returns how any routing of the fabric gives the routes that are used, by number.
+  using Routes = std::function<core::network::Route(core::network::Router&, std::uint32_t number)>;
   core::network::Router& router() { return router_; }
   /// Adds transfers on `route` to the link loads. A lossless fabric sends nothing twice, so the load follows from the
   /// route.
@@ -77,10 +78,13 @@ class NetworkSetup {
   }
   /// Returns the cache of components; null if every packet is simulated.
   core::network::ComponentCache* cache() { return plain_ ? nullptr : &*cache_; }
-  std::unique_ptr<Flows> flows() {
-    auto created = per_packet_ ? core::network::make_per_packet_flows(configuration_.transport, configuration_.graph)
-                   : plain_    ? core::network::make_flows(configuration_.transport)
-                               : core::network::make_flows(*cache_);
+  std::unique_ptr<Flows> flows(Routes routes) {
+    auto created = configuration_.has_failures()
+                       ? core::network::make_failing_flows(configuration_.transport, configuration_.graph,
+                                                           configuration_.failures, std::move(routes))
+                   : per_packet_ ? core::network::make_per_packet_flows(configuration_.transport, configuration_.graph)
+                   : plain_      ? core::network::make_flows(configuration_.transport)
+                                 : core::network::make_flows(*cache_);
     for (std::uint32_t link = 0; link < configuration_.graph->links.size(); ++link)
       created->add_link(core::network::spec_of(*configuration_.graph, link));
     return created;
@@ -128,7 +132,10 @@ NetworkRun run_flows(const core::step::Configuration& configuration,
                      const std::vector<experiments::import::Flow>& flows, bool plain, core::HelperThreads* helpers) {
   const double begin = cpu_s();
   NetworkSetup setup(configuration, plain, helpers);
-  const auto network = setup.flows();
+  const auto route = [&flows](core::network::Router& router, std::uint32_t flow) {
+    return router.route(flows[flow].source, flows[flow].destination, flow);
+  };
+  const auto network = setup.flows(route);
   network->set_tie_order({0});
   network->record_acknowledgements();
   NetworkRun run;
@@ -137,9 +144,9 @@ NetworkRun run_flows(const core::step::Configuration& configuration,
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return flows[a].start_ps < flows[b].start_ps; });
   for (std::uint32_t i = 0; i < flows.size(); ++i) {
     setup.check_size(flows[i].bytes);
-    const core::network::Route route = setup.route(flows[i].source, flows[i].destination, i);
-    setup.load(route, flows[i].bytes);
-    routes.push_back(network->add_route(route));
+    const core::network::Route links = route(setup.router(), i);
+    setup.load(links, flows[i].bytes);
+    routes.push_back(network->add_route(links));
     run.starts.push_back(flows[i].start_ps);
   }
   run.ends.resize(flows.size());
@@ -155,10 +162,13 @@ NetworkRun run_flows(const core::step::Configuration& configuration,
     for (const FlowId id : finished) run.ends[id.transfer] = network->now();
     ended += finished.size();
   }
-  for (const auto& [id, at] : network->acknowledgements()) {
-    run.acknowledged.resize(flows.size());
-    run.acknowledged[id.transfer] = at;
-  }
+  const auto acknowledgements = network->acknowledgements();
+  // Of a flow whose last acknowledgement a failed cable has lost nobody knows it.
+  if (!configuration.has_failures() || acknowledgements.size() == flows.size())
+    for (const auto& [id, at] : acknowledgements) {
+      run.acknowledged.resize(flows.size());
+      run.acknowledged[id.transfer] = at;
+    }
   setup.record_results(run, *network);
   run.cpu_s = cpu_s() - begin;
   return run;
@@ -218,7 +228,8 @@ bool run_merged(const core::step::MergedCollective& merged, const core::network:
 
 /// Simulates all transfers of a collective.
 void run_whole(const core::step::Configuration& configuration, const Transfers& transfers,
-               const std::vector<core::network::Route>& routes, NetworkSetup& setup, NetworkRun& run) {
+               const std::vector<core::network::Route>& routes, const NetworkSetup::Routes& rerouted,
+               NetworkSetup& setup, NetworkRun& run) {
   if (transfers.count() > UINT32_MAX)
     throw core::InputError(
         fmt::format("a collective of {} transfers of which none are alike cannot be simulated; at "
@@ -239,7 +250,7 @@ void run_whole(const core::step::Configuration& configuration, const Transfers& 
     setup.record_results(run, result.counters);
     return;
   }
-  core::network::Traffic traffic(setup.flows());
+  core::network::Traffic traffic(setup.flows(rerouted));
   const std::uint32_t collective = transfers.add_to(traffic, routes);
   traffic.set_tie_order({0});
   const auto members = static_cast<std::uint32_t>(run.starts.size());
@@ -268,13 +279,19 @@ NetworkRun run_collective(const core::step::Configuration& configuration, const 
   std::vector<core::network::Route> routes;
   for (std::size_t pair = 0; pair < connectivity.pairs.size(); ++pair)
     routes.push_back(core::step::route_of(setup.router(), connectivity, gpus, pair, pair));
+  const auto rerouted = [&](core::network::Router& router, std::uint32_t pair) -> core::network::Route {
+    const auto& [from, to] = connectivity.pairs[pair];
+    if (std::max(from, to) >= shape.members)
+      return {core::network::kept_link(router.graph(), *configuration.graph, routes[pair].front())};
+    return core::step::route_of(router, connectivity, gpus, pair, pair);
+  };
   NetworkRun run;
   run.starts.assign(shape.members, 0);
   std::optional<core::step::MergedCollective> merged;
   if (setup.cache() != nullptr)
     merged = core::step::merge_members(shape, routes, *configuration.graph, configuration.transport);
   if (!merged || !run_merged(*merged, *configuration.graph, routes, setup, run))
-    run_whole(configuration, transfers, routes, setup, run);
+    run_whole(configuration, transfers, routes, rerouted, setup, run);
   run.cpu_s = cpu_s() - begin;
   return run;
 }

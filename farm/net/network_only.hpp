@@ -18,7 +18,7 @@ namespace manyworlds::farm {
 struct NetworkRun {
   std::vector<core::Time> starts, ends;  // per flow in input order, or per member of the collective
   // When each sender received its last acknowledgement, per flow; empty unless acknowledgements are simulated as
-  // packets.
+  // packets, and if cables fail and one was lost.
   std::vector<core::Time> acknowledged;
   std::vector<core::network::LinkLoad> loads;  // by link of the graph
   core::Time carried_ps = 0;                   // duration that `loads` refer to: until all links were empty

@@ -7,6 +7,7 @@
 
 #include "core/base/escape.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
+#include "experiments/config/failed_cables.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
@@ -89,6 +90,10 @@ std::string NetworkReport::json() const {
                    {"link_hops_skipped_rate", run.computed.rate},
                    {"ns_per_link_hop", ns_per_hop(run, run.counters.link_hops)},
                    {"ns_per_link_hop_simulated", ns_per_hop(run, run.computed.simulated)}});
+  if (const auto cables = experiments::failed_cables(failures, graph); !cables.empty()) {
+    object["failed_cables"] = experiments::failed_cables_json(cables, run.end());
+    object["packets_lost"] = run.counters.lost;
+  }
   if (shape != nullptr) object["collective"] = shape->text(), object["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
   if (shape != nullptr) object["collectives_calibrated"] = calibrated;
   const std::vector<std::string> names = link_names(graph);
@@ -124,6 +129,11 @@ std::string NetworkReport::text() const {
   if (run.counters.trims + run.counters.retransmissions > 0)
     text += fmt::format(", {} trimmed, {} sent again", run.counters.trims, run.counters.retransmissions);
   text += "\n";
+  if (const auto cables = experiments::failed_cables(failures, graph); !cables.empty())
+    text += "failed: " +
+            experiments::failed_cables_text(cables, run.end(), shape != nullptr ? "the collective" : "the last flow",
+                                            run.counters.lost, run.counters.retransmissions) +
+            "\n";
   text += fmt::format("link-hops: {} of {} simulated", group_digits(static_cast<double>(run.computed.simulated)),
                       group_digits(static_cast<double>(run.counters.link_hops)));
   if (repeated_hops(run) > 0)

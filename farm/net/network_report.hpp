@@ -16,6 +16,7 @@ struct NetworkReport {
   const core::collective::Shape* shape = nullptr;
   core::network::Fidelity fidelity = core::network::Fidelity::packet;
   std::string calibrated = "no";  // origin of the library's calibration: describe_calibration()
+  core::network::LinkFailures failures = {};
 
   std::string json() const;
   std::string text() const;

@@ -260,6 +260,20 @@ void add_network(std::vector<Column>& to, const Rows& rows) {
   to.push_back(integer_column("gpus", "", "GPUs", rows, [](const Row& row) { return std::int64_t(row.gpus()); }));
 }
 
+/// Adds what failing cables lost, if the cables of any experiment fail.
+void add_losses(std::vector<Column>& to, const Rows& rows) {
+  const auto fails = [](const Row& row) { return !row.experiment.settings.text("faults.fails").empty(); };
+  if (std::none_of(rows.begin(), rows.end(), fails)) return;
+  const auto add_column = [&](const char* name, const std::string& description, std::int64_t StepResult::*member) {
+    std::vector<std::int64_t> values;
+    for (const Row& row : rows) values.push_back(row.step != nullptr && row.packets() ? row.step->*member : kNoCount);
+    to.push_back({name, "", description + "; -1 where it did not run packet by packet", values});
+  };
+  add_column("packets_lost", "packets that cables lost which failed", &StepResult::packets_lost);
+  add_column("packets_sent_again", "packets that were sent again, for these or other losses",
+             &StepResult::packets_sent_again);
+}
+
 /// Adds the measured error of fluids, if any experiment was simulated as fluids.
 void add_fluid_error(std::vector<Column>& to, const Rows& rows) {
   const auto is_fluid = [](const Row& row) {
@@ -306,9 +320,10 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
-  for (const Adder& add : {Adder(add_status_columns), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
-                           Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
-                           Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_fluid_error)})
+  for (const Adder& add :
+       {Adder(add_status_columns), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
+        Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
+        Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_losses), Adder(add_fluid_error)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis and then is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));

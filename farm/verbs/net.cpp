@@ -155,7 +155,7 @@ int run_net(const Invocation& invocation) {
     if (csv)
       std::cout << flows_csv(run, flows);
     else
-      print({run, *configuration.graph, nullptr, configuration.transport.fidelity});
+      print({run, *configuration.graph, nullptr, configuration.transport.fidelity, "no", configuration.failures});
     return kExitDone;
   }
   const Shape shape =
@@ -170,7 +170,7 @@ int run_net(const Invocation& invocation) {
     std::cout << members_csv(run);
   else
     print({run, *configuration.graph, &shape, configuration.transport.fidelity,
-           experiments::describe_calibration(configuration.collectives)});
+           experiments::describe_calibration(configuration.collectives), configuration.failures});
   if (!csv && parsed->count("links") == 0 && parsed->count("json") == 0) std::cout << io::assumed_text(sweep.assumed);
   return kExitDone;
 }

@@ -17,6 +17,8 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "experiments/analysis/fit.hpp"
+#include "experiments/config/failed_cables.hpp"
+#include "experiments/config/graphs.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/scalar.hpp"
@@ -141,6 +143,28 @@ std::string own_text(const std::optional<OwnView>& own) {
                      core::plural(own->experiments, "experiment"), own->table);
 }
 
+core::Time step_ps(const Row& row) {
+  return core::round_half_up(row.number("step_time_s") * static_cast<double>(core::kSecond));
+}
+
+/// Returns the cables of the experiment that fail; none if it does not run.
+std::vector<experiments::FailedCable> failed_cables_of(const experiments::Experiment& experiment) {
+  if (experiment.settings.text("faults.fails").empty()) return {};
+  experiments::GraphCache graphs;
+  const core::step::Configuration configuration = configure(experiment, graphs);
+  return experiments::failed_cables(configuration.failures, *configuration.graph);
+}
+
+/// Says which cables failed when, and what that lost; "" if none was to.
+std::string failures_text(const Row& row, const experiments::Experiment& experiment) {
+  const auto cables = failed_cables_of(experiment);
+  if (cables.empty()) return "";
+  const auto count = [&](const char* name) { return static_cast<std::int64_t>(row.number(name)); };
+  return fmt::format("failed            {}\n",
+                     experiments::failed_cables_text(cables, step_ps(row), "the step", count("packets_lost"),
+                                                     count("packets_sent_again")));
+}
+
 std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
@@ -178,6 +202,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
     text += fmt::format("{:.0f} link-hops, {:.0f} packets marked, {:.0f} pauses, ", row.number("link_hops"),
                         row.number("ecn_marks"), row.number("pauses"));
   text += fmt::format("busiest link {:.1f} %\n", 100 * row.number("busiest_link_share"));
+  text += failures_text(row, sweep.experiments.front());
   if (const auto& measured = sweep.measured)
     text += fmt::format("predicted {:.3f} s, measured {:.3f} s: {:+.1f} % ({})\n", row.number("step_time_s"),
                         measured->step_time_s, error_percent(row, *measured), measured->source);
@@ -186,6 +211,11 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
 
 Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
   Json object = experiment_json(sweep, run.results());
+  const Row row{run.results().experiments};
+  if (const auto cables =
+          row.ran() ? failed_cables_of(sweep.experiments.front()) : std::vector<experiments::FailedCable>();
+      !cables.empty())
+    object["failed_cables"] = experiments::failed_cables_json(cables, step_ps(row));
   if (own)
     object["own"] = {{"step_time_low_s", own->low_s},
                      {"step_time_high_s", own->high_s},

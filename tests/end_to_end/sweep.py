@@ -86,6 +86,40 @@ class Sweeps(unittest.TestCase):
             self.assertGreaterEqual(imbalance, 1)
             self.assertEqual(dropped > 0, factor > 0)  # the hottest expert gets more than 1.25 times the mean
 
+    def test_one_answer_where_cables_fail_on_the_way(self):
+        (self.directory / "failing.yaml").write_text("""
+name: failing
+base:
+  model: {layers: 2, hidden: 512, heads: 8, vocabulary: 2048, sequence: 128}
+  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 2, nic_gbps: 100}
+  topology: {fat_tree: {leaf_hosts: 2, spines: 2}}
+  strategy: {tp: 2, micro_batch: 1, global_batch: 4}
+  transport: {static_window: {routing: ecmp_hash}}
+  composition: coupled
+  faults: {reconverge_us: 100}
+axes:
+  faults.fails: ["", "leaf0-spine0@200us", "leaf0-spine1@200us", "leaf0-spine0@100us, leaf1-spine0@900ms"]
+  transport.routing: [ecmp_hash, spray, adaptive]
+""")
+        variants = {"one": ["-j", 1], "two": ["-j", 2], "alone": ["-j", 2, "--no-sharing"]}
+        for name, words in variants.items():
+            self.sweep("failing.yaml", "-o", name, "--store", "none", *words)
+        self.assert_same(*variants)
+        with h5py.File(self.directory / "one" / "results.h5") as file:
+            table = {name: file["experiments"][name][:] for name in ("faults.fails", "packets_lost", "step_time_s")}
+        whole = table["faults.fails"] == b""
+        self.assertTrue((table["packets_lost"][whole] == 0).all())
+        self.assertTrue((table["packets_lost"][~whole] > 0).any())
+        (self.directory / "one.yaml").write_text((self.directory / "failing.yaml").read_text().split("axes:")[0])
+        last = ["run", "one.yaml", "--set", "faults.fails=leaf0-spine0@100us, leaf1-spine0@900ms"]
+        told = run(*last, directory=self.directory).stdout
+        self.assertIn("leaf1-spine0 at 900 ms, after the end of the step: without effect", told)
+        answer = json.loads(run(*last, "--json", directory=self.directory).stdout)
+        self.assertEqual([one["before_the_end"] for one in answer["failed_cables"]], [True, False])
+        self.assertNotIn("packets_lost", run("run", "one.yaml", "--json", directory=self.directory).stdout)
+        composed = run(*last, "--set", "composition=composed", directory=self.directory, expect=2).stderr
+        self.assertIn("composition coupled", composed)
+
     def test_a_second_run_with_the_same_store_simulates_nothing_and_the_same_line_again_neither(self):
         tiny = SWEEPS / "tiny.yaml"
         self.sweep(tiny, "-o", "first", "-j", 2, "--store", "store")

@@ -104,6 +104,37 @@ TEST_CASE("halving and doubling over all GPUs takes its closed form") {
   CHECK(plain.end() == 2 * (70 + 3) * kPacket + 6 * 2 * core::kMicrosecond);
 }
 
+TEST_CASE("a collective whose cables fail sends again what they lost, and the report names them") {
+  const auto run_with = [](const std::string& fails, std::string& text) {
+    experiments::GraphCache graphs;
+    const auto sweep = small_sweep("", {"cluster.nodes=8", "cluster.gpus_per_node=1", "cluster.nic_gbps=100",
+                                        "cluster.nic_latency_us=1", "topology={fat_tree: {leaf_hosts: 4, spines: 4}}",
+                                        "strategy.tp=1", "transport={static_window: {window_bytes: 1GiB}}",
+                                        "composition=coupled", "faults={fails: '" + fails + "', reconverge_us: 100}"});
+    const auto configuration = configure(sweep.experiments.front(), graphs);
+    const auto shape = collective_of(configuration, "all_to_all", "", 8 * 10 * 4096);
+    const NetworkRun run = run_collective(configuration, shape, false);
+    text =
+        NetworkReport{run, *configuration.graph, &shape, configuration.transport.fidelity, "no", configuration.failures}
+            .text();
+    return run;
+  };
+  std::string told;
+  const NetworkRun intact = run_with("", told);
+  CHECK_THAT(told, !Catch::Contains("failed"));
+  const NetworkRun after = run_with("leaf0-spine0@1s", told);
+  CHECK(after.ends == intact.ends);
+  CHECK(after.counters.lost == 0);
+  CHECK_THAT(told, Catch::Contains("failed: leaf0-spine0 at 1 s, after the end of the collective: without effect\n"));
+  const NetworkRun failed = run_with("leaf0-spine0@5us", told);
+  CHECK(failed.counters.lost > 0);
+  CHECK(failed.counters.retransmissions == failed.counters.lost);
+  CHECK(failed.end() > 105 * core::kMicrosecond);
+  CHECK_THAT(told, Catch::Contains(fmt::format(
+                       "failed: leaf0-spine0 at 5 us, avoided from 105 us; {0} packets lost, {0} sent again\n",
+                       failed.counters.lost)));
+}
+
 TEST_CASE("percentiles are nearest ranks") {
   NetworkRun run;
   for (core::Time i = 1; i <= 200; ++i) run.starts.push_back(7), run.ends.push_back(7 + i);

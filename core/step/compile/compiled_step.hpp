@@ -96,8 +96,8 @@ class CompiledStep {
   const Connections& connections_of(const CollectiveOp& op, GroupId group) const {
     return *layout_->connections_of(group, op.connectivity);
   }
-  /// Returns the route of a connection of an operation by another routing, in its numbering. Throws InputError for
-  /// collectives that switches reduce.
+  /// Returns the route of a connection of an operation by another routing, in its numbering. One with a switch that
+  /// reduces keeps its link; throws InputError if that is missing.
   network::Route route_by(network::Router& router, CollectiveOpId id, std::uint32_t pair) const;
   /// Returns the pools of links over which packets spread; null if paths are pinned.
   const LinkPools* pools() const { return pools_.get(); }
