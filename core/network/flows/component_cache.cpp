@@ -1,63 +1,40 @@
 // Computation and storage of cached components.
 #include "core/network/flows/component_cache.hpp"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include <xxhash.h>
-
+#include "core/network/flows/component_messages.hpp"
 #include "core/network/transports/registry.hpp"
 
 namespace manyworlds::core::network {
 
 namespace {
 
-std::array<std::uint64_t, 2> digest_of(const StateWords& words) {
-  const XXH128_hash_t digest = XXH3_128bits(words.data(), words.size() * sizeof(words[0]));
-  return {digest.low64, digest.high64};
-}
-
-ComponentCache::Parts parts_of(Engine& engine) {
-  ComponentCache::Parts parts;
-  for (ComponentState& part : engine.save()) {
-    std::vector<std::uint32_t> flows = std::move(part.flows), links = std::move(part.links);
-    parts.push_back({make_state(std::move(part)), std::move(flows), std::move(links)});
-  }
-  return parts;
-}
-
-/// Translates link slots of the engine to link numbers of the state.
-PauseDependencies to_state_numbers(PauseDependencies waits, const std::vector<std::uint32_t>& slots) {
-  const auto number = [&](std::uint32_t slot) {
-    return static_cast<std::uint32_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
-  };
-  for (auto& [paused, holder] : waits) paused = number(paused), holder = number(holder);
-  return waits;
-}
+constexpr double kLinkHopCost_ns = 55;  // measured on the development machine
 
 }  // namespace
 
-std::shared_ptr<const State> make_state(ComponentState saved) {
-  auto state = std::make_shared<State>();
-  state->digest = digest_of(saved.words);
-  state->words = std::move(saved.words);
-  state->least_ps = saved.least_ps;
-  return state;
-}
-
 /// The simulation of a state to its first completions.
 struct ComponentCache::Simulation final : AheadTask {
-  Simulation(std::shared_ptr<const State> begin, std::shared_ptr<Simulators> with)
-      : state(std::move(begin)), simulators(std::move(with)) {}
+  Simulation(std::shared_ptr<const State> begin, std::shared_ptr<Simulators> with, double takes_ns)
+      : AheadTask(takes_ns), state(std::move(begin)), simulators(std::move(with)) {}
+  std::string question() const override {
+    return encode(ComponentQuestion{simulators->transport, simulators->options.periods, state->words});
+  }
   void work(std::size_t thread) override {
-    simulated = simulate(simulators->engine(thread), simulators->options, *state, kNever);
+    simulated = simulate_component(simulators->engine(thread), simulators->options, *state, kNever);
     simulators->link_hops_ahead += simulated.link_hops.simulated;
+  }
+  bool take(const std::string& answer) override {
+    ComponentAnswer taken = decode_answer(answer);
+    if (taken.digest != state->digest) return false;
+    simulated = std::move(taken.simulated);
+    return true;
   }
 
   std::shared_ptr<const State> state;
   std::shared_ptr<Simulators> simulators;
-  Simulated simulated;  // once it is done
+  SimulatedComponent simulated;  // once it is done
 };
 
 Engine& ComponentCache::Simulators::engine(std::size_t thread) {
@@ -82,7 +59,7 @@ ComponentCache::ComponentCache(const Transport& transport, std::shared_ptr<const
 }
 
 void ComponentCache::simulate_with(HelperThreads* helpers) {
-  helpers_ = helpers != nullptr && helpers->threads() > 1 ? helpers : nullptr;
+  helpers_ = helpers;
   simulators_->engines.resize(helpers_ == nullptr ? 1 : helpers->threads());
 }
 
@@ -100,7 +77,7 @@ ComponentCache::Found ComponentCache::outcome(const State& state, Time limit) {
     ++hits_;
     return {found->second, true};
   }
-  return take(key, simulate(simulators_->engine(0), simulators_->options, state, limit));
+  return take(key, state, simulate_component(simulators_->engine(0), simulators_->options, state, limit));
 }
 
 std::shared_ptr<const Outcome> ComponentCache::known_outcome(const State& state) {
@@ -111,14 +88,14 @@ std::shared_ptr<const Outcome> ComponentCache::known_outcome(const State& state)
 }
 
 std::shared_ptr<AheadTask> ComponentCache::begin(const std::shared_ptr<const State>& state) {
-  if (helpers_ == nullptr) return nullptr;
+  if (helpers_ == nullptr || !helpers_->may_help()) return nullptr;
   if (begun_.size() > prune_begun_at_) {
     std::erase_if(begun_, [](const auto& item) { return item.second.expired(); });
     prune_begun_at_ = 2 * begun_.size() + 1'024;
   }
   std::weak_ptr<Simulation>& slot = begun_[key_of(*state, kNever)];
   if (auto begun = slot.lock()) return begun;
-  auto simulation = std::make_shared<Simulation>(state, simulators_);
+  auto simulation = std::make_shared<Simulation>(state, simulators_, expected_ns(*state));
   slot = simulation;
   helpers_->offer(simulation);
   return simulation;
@@ -131,12 +108,19 @@ ComponentCache::Found ComponentCache::outcome(const State& state, const std::sha
   helpers_->finish(*begun);
   const Key key = key_of(state, kNever);
   begun_.erase(key);
-  return take(key, static_cast<const Simulation&>(*begun).simulated);
+  return take(key, state, static_cast<const Simulation&>(*begun).simulated);
+}
+
+/// Returns about what the simulation of a state takes: the mean over the least time that its flows take.
+double ComponentCache::expected_ns(const State& state) const {
+  const double per_ps = least_ps_ > 0 ? static_cast<double>(link_hops_.simulated) / least_ps_ : 0;
+  return static_cast<double>(state.least_ps) * per_ps * kLinkHopCost_ns;
 }
 
 /// Adds a new outcome to the cache.
-ComponentCache::Found ComponentCache::take(const Key& key, Simulated simulated) {
+ComponentCache::Found ComponentCache::take(const Key& key, const State& state, SimulatedComponent simulated) {
   ++misses_;
+  if (key.limit == kNever) least_ps_ += static_cast<double>(state.least_ps);
   link_hops_ += simulated.link_hops;
   make_room(simulated.outcome->parts, simulated.outcome->deadlock.size());
   outcomes_.emplace(key, simulated.outcome);
@@ -155,27 +139,10 @@ ComponentCache::Joined ComponentCache::join(const StateWords& words, const std::
   if (const auto found = joins_.find(key); found != joins_.end()) return {found->second, true};
   Engine& engine = simulators_->engine(0);
   load(engine);
-  auto result = std::make_shared<const Parts>(parts_of(engine));
+  auto result = std::make_shared<const Parts>(components_of(engine));
   make_room(*result, 0);
   joins_.emplace(key, result);
   return {std::move(result), false};
-}
-
-ComponentCache::Simulated ComponentCache::simulate(Engine& engine, const FastForwardOptions& options,
-                                                   const State& state, Time limit) {
-  std::vector<std::uint64_t> orders(state.words[1]);  // flows are numbered in tie order
-  std::iota(orders.begin(), orders.end(), 0u);
-  std::vector<std::uint32_t> flows, links;
-  engine.load(state.words, orders, flows, links);
-  auto result = std::make_shared<Outcome>();
-  FastForwarder fast_forwarder(engine, std::move(flows), state.words.size(), options);
-  fast_forwarder.run(limit, result->completed);
-  std::sort(result->completed.begin(), result->completed.end());
-  result->elapsed = fast_forwarder.now();
-  if (result->completed.empty() && limit == kNever) result->deadlock = to_state_numbers(engine.deadlock(), links);
-  result->parts = parts_of(engine);
-  result->counters = fast_forwarder.counters();
-  return {std::move(result), fast_forwarder.link_hops()};
 }
 
 std::shared_ptr<const State> ComponentCache::fresh(const std::vector<LinkSpec>& path, std::int64_t bytes) {

@@ -12,32 +12,9 @@
 #include <vector>
 
 #include "core/base/work_ahead.hpp"
-#include "core/network/engine/engine.hpp"
-#include "core/network/flows/fast_forward.hpp"
+#include "core/network/flows/simulated_component.hpp"
 
 namespace manyworlds::core::network {
-
-/// A canonical state and the digest of its words.
-struct State {
-  StateWords words;
-  std::array<std::uint64_t, 2> digest{};
-  Time least_ps = 0;  // see ComponentState, a function of the words
-};
-/// Returns the state that an engine saved, without its slots.
-std::shared_ptr<const State> make_state(ComponentState saved);
-
-/// The result of simulating a state.
-struct Outcome {
-  struct Part {
-    std::shared_ptr<const State> state;
-    std::vector<std::uint32_t> flows, links;  // their numbers in the simulated state
-  };
-  Time elapsed = 0;
-  std::vector<std::uint32_t> completed;  // flow numbers, ascending
-  std::vector<Part> parts;               // the connected components that remain
-  PauseDependencies deadlock;            // waits between link numbers if nothing will ever complete (PFC deadlock)
-  Counters counters;
-};
 
 /// Simulates components and caches the results.
 class ComponentCache {
@@ -116,14 +93,10 @@ class ComponentCache {
     /// Returns the engine of a thread, reset.
     Engine& engine(std::size_t thread);
   };
-  struct Simulated {
-    std::shared_ptr<const Outcome> outcome;
-    LinkHops link_hops;
-  };
   struct Simulation;
-  static Simulated simulate(Engine& engine, const FastForwardOptions& options, const State& state, Time limit);
   static Key key_of(const State& state, Time limit) { return {state.digest, state.words.size(), limit}; }
-  Found take(const Key& key, Simulated simulated);
+  Found take(const Key& key, const State& state, SimulatedComponent simulated);
+  double expected_ns(const State& state) const;
   /// Accounts for the size of a result; clears the cache if it would exceed the limit.
   void make_room(const Parts& parts, std::size_t waits);
 
@@ -139,6 +112,7 @@ class ComponentCache {
   std::unordered_map<Key, std::shared_ptr<const Parts>, Hash> joins_;
   std::uint64_t hits_ = 0, misses_ = 0;
   LinkHops link_hops_;
+  double least_ps_ = 0;  // over all simulated states, for link_hops_.simulated
 };
 
 }  // namespace manyworlds::core::network

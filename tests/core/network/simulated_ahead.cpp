@@ -1,7 +1,10 @@
 // Components of flows that helpers simulate ahead, and those whose outcome is never asked for.
 #include <catch2/catch.hpp>
 
+#include "core/base/error.hpp"
+#include "core/network/flows/component_answerer.hpp"
 #include "core/network/flows/component_cache.hpp"
+#include "core/network/flows/component_messages.hpp"
 #include "tests/core/network/network_problems.hpp"
 
 using namespace manyworlds::core;
@@ -22,6 +25,32 @@ class PromptHelper final : public HelperThreads {
 
  private:
   std::int64_t offered_ = 0;
+};
+
+/// A helper in another process, as far as messages go: it answers every other task as soon as it is offered, if it is
+/// not `mute`, but first with a damaged answer and that to another question.
+class RemoteHelper final : public HelperThreads {
+ public:
+  std::size_t threads() const override { return 1; }
+  bool may_help() override { return true; }
+  void offer(const std::shared_ptr<AheadTask>& task) override {
+    if (++offered_ % 2 == 0) return;
+    const std::string answer = answerer_.answer(task->question());
+    std::string damaged = answer;
+    damaged[offered_ % damaged.size()] ^= 1;
+    refused_ += !task->answer(damaged) && !task->is_done();
+    if (!last_.empty() && last_ != answer) refused_ += !task->answer(last_) && !task->is_done();
+    answered_ += task->answer(answer) && task->is_done() && !task->run(0);
+    last_ = answer;
+  }
+  bool help() override { return false; }
+  std::size_t answered() const { return answered_; }
+  std::size_t refused() const { return refused_; }
+
+ private:
+  ComponentAnswerer answerer_;
+  std::string last_;
+  std::size_t offered_ = 0, answered_ = 0, refused_ = 0;
 };
 
 struct Played {
@@ -77,6 +106,66 @@ TEST_CASE("what helpers simulate ahead changes no picosecond, no count and nothi
   }
   CHECK(offered > 2'000);
   CHECK(ahead > 100'000);
+}
+
+TEST_CASE("what other processes answer changes no picosecond, no count and nothing that is remembered") {
+  std::size_t answered = 0, refused = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const Problem problem = draw(seed, transport_kinds());
+    ComponentCache alone(problem.transport), helped(problem.transport);
+    RemoteHelper helper;
+    helped.simulate_with(&helper);
+    const Played expected = play_decomposed(problem, alone), played = play_decomposed(problem, helped);
+    INFO("seed " << seed);
+    REQUIRE(expected.done == played.done);
+    REQUIRE(expected.counters.ecn_marks == played.counters.ecn_marks);
+    REQUIRE(expected.counters.pauses == played.counters.pauses);
+    REQUIRE(alone.hits() == helped.hits());
+    REQUIRE(alone.misses() == helped.misses());
+    REQUIRE(hops_of(alone.link_hops()) == hops_of(helped.link_hops()));
+    REQUIRE(alone.balance == helped.balance);
+    answered += helper.answered(), refused += helper.refused();
+  }
+  CHECK(answered > 1'000);
+  CHECK(refused >= answered);
+}
+
+TEST_CASE("questions and answers about components are what they were after their encoding, and no others are read") {
+  Problem problem = two_flows(500);
+  problem.transport.kind_options["text"] = std::string("x");
+  problem.transport.kind_options["real"] = 0.5;
+  problem.transport.kind_options["boolean"] = true;
+  problem.transport.kind_options["integer"] = std::int64_t{-3};
+  problem.transport.rate_tolerance_ppm = 17;
+  const ComponentQuestion question{problem.transport, false, {1, 2, 3}};
+  const std::string bytes = encode(question);
+  const ComponentQuestion read = decode_question(bytes);
+  CHECK(read.transport == question.transport);
+  CHECK(read.periods == question.periods);
+  CHECK(read.words == question.words);
+
+  ComponentCache cache(two_flows(0).transport);
+  const auto state = cache.fresh({problem.links[0], problem.links[2]}, 1'000 * 4'096);
+  const auto outcome = cache.outcome(*state, 500 * kPacket).outcome;
+  auto all = std::make_shared<Outcome>(*outcome);
+  all->deadlock = {{1, 0}, {0, 1}};
+  all->completed = {0, 2};
+  const std::string answer = encode(ComponentAnswer{state->digest, {all, {5, 6, 7}}});
+  const ComponentAnswer back = decode_answer(answer);
+  CHECK(back.digest == state->digest);
+  CHECK(back.simulated.outcome->elapsed == outcome->elapsed);
+  CHECK(back.simulated.outcome->deadlock == all->deadlock);
+  CHECK(back.simulated.outcome->completed == all->completed);
+  CHECK(back.simulated.link_hops.rate == 7);
+  REQUIRE(back.simulated.outcome->parts.size() == 1);
+  CHECK(back.simulated.outcome->parts[0].state->words == outcome->parts[0].state->words);
+  CHECK(back.simulated.outcome->parts[0].state->least_ps == outcome->parts[0].state->least_ps);
+  CHECK(encode(back) == answer);
+  for (const std::string& whole : {bytes, answer})
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      CHECK_THROWS_AS(decode_question(whole.substr(0, size)), InternalError);
+      CHECK_THROWS_AS(decode_answer(whole.substr(0, size)), InternalError);
+    }
 }
 
 TEST_CASE(
