@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "farm/cli/option_values.hpp"
+#include "farm/cli/thread_options.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/host_resources.hpp"
 
@@ -94,8 +95,11 @@ void add_task_options(cxxopts::Options& options) {
 
 void add_run_options(cxxopts::Options& options) {
   options.add_options()("j,ranks", "how many ranks; default: the CPUs at hand, in Slurm the tasks of the job",
-                        cxxopts::value<int>(),
-                        "N")("in-process", "without mpirun: the workers are children of this process")(
+                        cxxopts::value<int>(), "N")(
+      "threads",
+      "with how many threads each rank simulates packets; default: the CPUs of a task of Slurm, else 1; same "
+      "results",
+      cxxopts::value<int>(), "N")("in-process", "without mpirun: the workers are children of this process")(
       "srun", "srun --mpi=pmix starts the ranks instead of mpirun: in a Slurm job")(
       "store-limit", "how much the store may hold when the run ends; what was used last stays",
       cxxopts::value<std::string>()->default_value(default_store_limit()),
@@ -124,6 +128,7 @@ RunOptions read_run_options(const cxxopts::ParseResult& parsed, const std::strin
   RunOptions options;
   options.directory = directory;
   if (parsed.count("ranks") > 0) options.ranks = parsed["ranks"].as<int>();
+  options.threads = given_threads(parsed);
   options.in_process = parsed.count("in-process") > 0;
   options.srun = parsed.count("srun") > 0;
   options.store = no_sharing(parsed) ? "none" : parsed["store"].as<std::string>();

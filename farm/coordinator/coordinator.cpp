@@ -26,8 +26,14 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
   Worker& worker = workers_[from];
   worker.number = from;
   worker.heard_ms = now_ms;
+  handle(worker, message, now_ms);
+  touched_.insert(from);
+  lend(now_ms);
+}
+
+void Coordinator::handle(Worker& worker, const Message& message, std::int64_t now_ms) {
   for (const auto task : message.tasks)
-    MANYWORLDS_CHECK(task < queue_.total(), "worker {} speaks of task {} of {}", from, task, queue_.total());
+    MANYWORLDS_CHECK(task < queue_.total(), "worker {} speaks of task {} of {}", worker.number, task, queue_.total());
   switch (message.kind) {
     case MessageKind::hello:
       return on_hello(worker, message);
@@ -44,7 +50,7 @@ void Coordinator::receive(int from, const Message& message, std::int64_t now_ms)
       idle_.erase(worker.number);
       return send(worker, {.kind = MessageKind::alive});
     default:
-      MANYWORLDS_CHECK(false, "worker {} sent a message of kind {}", from, static_cast<int>(message.kind));
+      MANYWORLDS_CHECK(false, "worker {} sent a message of kind {}", worker.number, static_cast<int>(message.kind));
   }
 }
 
@@ -71,6 +77,7 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
   job_sent_.erase(worker.number);
   worker.serves = true;
   worker.incompatible_reason.clear();
+  worker.help = message.help;
   Message cancelled{.kind = MessageKind::drop};
   for (auto& [task, lease] : worker.leases) lease.running = false;
   for (std::size_t i = 0; i < message.tasks.size(); ++i) {
@@ -94,9 +101,26 @@ void Coordinator::on_report(Worker& worker, const Message& message, std::int64_t
   send(worker, cancelled.flag || !cancelled.tasks.empty() ? cancelled : Message{.kind = MessageKind::alive});
   if (worker.leases.empty()) idle_.insert(worker.number);
   refill(worker, now_ms);
+  // Again, as the message that said it may be lost.
+  if (auto helpers = lending_.helpers_of(worker.number); !helpers.empty())
+    send(worker, {.kind = MessageKind::helpers, .ranks = std::move(helpers)});
+}
+
+/// Lends workers that have nothing to do to those that have, after everything that is to be computed was assigned.
+void Coordinator::lend(std::int64_t now_ms) {
+  for (const int number : std::exchange(touched_, {})) {
+    const Worker& worker = workers_.at(number);
+    lending_.set(number, !worker.leases.empty()                            ? Lending::State::busy
+                         : idle_.contains(number) && alive(worker, now_ms) ? Lending::State::idle
+                                                                           : Lending::State::gone);
+  }
+  for (const int number : lending_.take_changed())
+    if (const Worker& worker = workers_.at(number); alive(worker, now_ms))
+      send(worker, {.kind = MessageKind::helpers, .ranks = lending_.helpers_of(number)});
 }
 
 void Coordinator::on_result(Worker& worker, const Message& message, std::int64_t now_ms) {
+  worker.help.used = std::max(worker.help.used, message.help.used);
   for (const auto& [task, outcome] : message.results) {
     MANYWORLDS_CHECK(task < queue_.total(), "worker {} has a result of task {} of {}", worker.number, task,
                      queue_.total());
@@ -145,6 +169,7 @@ void Coordinator::on_missing_inputs(Worker& worker, const Message& message) {
 
 /// Grants or renews a lease.
 void Coordinator::lease(Worker& worker, std::uint32_t task, std::int64_t now_ms, bool running) {
+  touched_.insert(worker.number);
   const auto [lease, is_new] = worker.leases.try_emplace(task);
   lease->second = {now_ms + options_.lease_ms, running};
   if (!is_new) return;
@@ -159,6 +184,7 @@ void Coordinator::lease(Worker& worker, std::uint32_t task, std::int64_t now_ms,
 /// Revokes a lease. The task becomes ready again if nobody else holds it.
 void Coordinator::release(Worker& worker, std::uint32_t task) {
   if (worker.leases.erase(task) == 0) return;
+  touched_.insert(worker.number);
   worker.cost_held -= queue_.task(task).cost;
   if (worker.leases.empty()) {
     worker.cost_held = 0;  // clears the rounding error
@@ -275,9 +301,11 @@ void Coordinator::tick(std::int64_t now_ms) {
     for (const auto& [task, lease] : worker.leases)
       if (lost || lease.until_ms <= now_ms) lost_tasks.push_back(task);
     for (const auto task : lost_tasks) release(worker, task);
-    if (lost) idle_.erase(number), job_sent_.erase(number);  // until it is heard again
+    // Until it is heard again.
+    if (lost) idle_.erase(number), job_sent_.erase(number), touched_.insert(number);
   }
   refill_idle(now_ms);
+  lend(now_ms);
 }
 
 void Coordinator::drain(std::int64_t now_ms) {
@@ -311,8 +339,9 @@ std::optional<Coordinator::Unserved> Coordinator::unserved(std::int64_t now_ms) 
 std::vector<WorkerLoad> Coordinator::loads(std::int64_t now_ms) const {
   std::vector<WorkerLoad> all;
   for (const auto& [number, worker] : workers_)
-    all.push_back(
-        {number, alive(worker, now_ms), worker.done, static_cast<double>(worker.busy_us) * 1e-6, worker.leases.size()});
+    all.push_back({number, alive(worker, now_ms), worker.done,
+                   1e-6 * (static_cast<double>(worker.busy_us) + static_cast<double>(worker.help.given_us)),
+                   worker.leases.size(), worker.help});
   return all;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "farm/coordinator/lending.hpp"
 #include "farm/coordinator/task_queue.hpp"
 #include "farm/protocol/message.hpp"
 #include "farm/protocol/message_transport.hpp"
@@ -26,8 +27,9 @@ struct WorkerLoad {
   int number = 0;
   bool alive = false;
   std::uint64_t done = 0;  // tasks that it ran to their end
-  double busy_s = 0;       // time spent in these tasks
+  double busy_s = 0;       // time spent in these tasks and in help
   std::size_t held = 0;    // tasks that it runs or has queued
+  Help help = {};          // what it did for others, and they for it
 };
 
 struct CoordinatorOptions {
@@ -77,6 +79,7 @@ class Coordinator {
     std::string incompatible_reason;  // why it cannot serve the job; "" if it can
     bool out_of_memory = false;       // whether the reason is a lack of memory
     std::int64_t heard_ms = 0;
+    Help help;
     std::uint64_t done = 0;
     std::int64_t busy_us = 0;
     std::map<std::uint32_t, Lease> leases;
@@ -87,6 +90,8 @@ class Coordinator {
     std::set<std::uint64_t> crash_numbers;  // result numbers of reported crashes; a duplicated message counts once
   };
 
+  void handle(Worker& worker, const Message& message, std::int64_t now_ms);
+  void lend(std::int64_t now_ms);
   void on_hello(Worker& worker, const Message& message);
   void on_report(Worker& worker, const Message& message, std::int64_t now_ms);
   void on_result(Worker& worker, const Message& message, std::int64_t now_ms);
@@ -119,6 +124,8 @@ class Coordinator {
   // leases.
   std::set<int> job_sent_;  // workers that were sent the job and have not confirmed it
   std::set<int> idle_;      // workers that could work and have no lease
+  std::set<int> touched_;   // workers whose leases may have changed since lend()
+  Lending lending_;
   std::unordered_map<std::uint32_t, std::vector<int>> holders_;      // workers that hold a lease, by task
   std::priority_queue<std::pair<double, std::uint32_t>> stealable_;  // candidates for stealing, by cost; may be stale
   std::map<std::uint32_t, int> death_counts_;                        // simulators that died, by task

@@ -83,7 +83,9 @@ bool SweepJob::holds_step(std::uint32_t experiment_id, std::string_view bytes) c
 
 JobKind sweep_jobs() {
   return {[](const std::string& serialized_job) { return std::make_unique<SweepJob>(serialized_job); },
-          [](const std::string& common_spec) { return std::make_unique<SweepRunner>(common_spec); }};
+          [](const std::string& common_spec, const RunnerOptions& options) {
+            return std::make_unique<SweepRunner>(common_spec, options);
+          }};
 }
 
 }  // namespace manyworlds::farm

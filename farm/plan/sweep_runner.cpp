@@ -10,13 +10,15 @@ namespace manyworlds::farm {
 using core::step::CompiledStep;
 using io::cpu_s;
 
-SweepRunner::SweepRunner(const std::string& common, std::size_t threads)
-    : SweepRunner(decode_common(common), threads) {}
+SweepRunner::SweepRunner(const std::string& common, const RunnerOptions& options)
+    : SweepRunner(decode_common(common), options) {}
 
-SweepRunner::SweepRunner(const SweepSharedSettings& common, std::size_t threads)
+SweepRunner::SweepRunner(const SweepSharedSettings& common, const RunnerOptions& options)
     : share_(common.share),
       common_(experiments::deserialize_common(common.settings)),
-      pool_(threads > 1 ? std::make_unique<ThreadPool>(threads) : nullptr),
+      pool_(options.threads > 1 || options.remote != nullptr
+                ? std::make_unique<ThreadPool>(options.threads, options.remote)
+                : nullptr),
       context_(common.share, pool_.get()) {}
 
 core::step::Configuration SweepRunner::configure(const std::string& settings) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/network/flows/component_answerer.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/plan/sweep_task_spec.hpp"
@@ -16,10 +17,14 @@ namespace manyworlds::farm {
 class SweepRunner : public Runner {
  public:
   /// Reads the text that SweepJob::common_spec() made. Throws InputError and InternalError on anything else, and
-  /// IoError if its `threads`, which count the caller's, cannot be started.
-  explicit SweepRunner(const std::string& common, std::size_t threads = 1);
+  /// IoError if its threads cannot be started.
+  explicit SweepRunner(const std::string& common, const RunnerOptions& options = {});
   /// Returns an encoded CollectiveResult for a collective, an encoded StepResult for a step.
   std::string run(const std::string& spec, std::span<const std::string> inputs) override;
+
+  /// Simulates a component of flows for a step that another process runs.
+  std::string answer(const std::string& question) override { return answerer_.answer(question); }
+  std::uint64_t answers_used() const override { return pool_ ? pool_->answers_used() : 0; }
 
   /// Makes later steps fill `recording` for the ranks that it names; null stops that.
   void record_steps(core::step::Recording* recording) { recording_ = recording; }
@@ -29,7 +34,7 @@ class SweepRunner : public Runner {
   const core::step::CompiledStep& last_compiled() const { return *compiled_; }
 
  private:
-  SweepRunner(const SweepSharedSettings& common, std::size_t threads);
+  SweepRunner(const SweepSharedSettings& common, const RunnerOptions& options);
   core::step::Configuration configure(const std::string& settings);
   core::step::Ranks ranks_of(const core::step::Configuration& configuration) const;
   const core::step::CompiledStep& compile(const core::step::Configuration& configuration, const std::string& settings);
@@ -40,8 +45,9 @@ class SweepRunner : public Runner {
   bool share_;
   experiments::CommonSettings common_;
   experiments::GraphCache graphs_;
-  std::unique_ptr<ThreadPool> pool_;  // null: one thread
+  std::unique_ptr<ThreadPool> pool_;  // null: one thread, and nobody to ask
   core::step::SimulationContext context_;
+  core::network::ComponentAnswerer answerer_;
   std::string settings_;  // settings of the cached compiled step
   std::unique_ptr<core::step::CompiledStep>
       compiled_;                          // a cache of one: tasks of one experiment often follow one another

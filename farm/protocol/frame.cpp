@@ -61,6 +61,30 @@ std::optional<std::string> read_frame(int descriptor) {
   return bytes;
 }
 
+/// Returns whether bytes have arrived.
+bool FrameReader::receive(int flags) {
+  char chunk[65536];
+  for (;;) {
+    const ssize_t size = ::recv(descriptor_, chunk, sizeof chunk, flags);
+    if (size < 0 && errno == EINTR) continue;
+    if (size > 0) received_.append(chunk, static_cast<std::size_t>(size));
+    return size > 0;
+  }
+}
+
+std::optional<std::string> FrameReader::read() {
+  for (;;) {
+    if (auto frame = extract_frame(received_)) return frame;
+    if (!receive(0)) return std::nullopt;
+  }
+}
+
+std::optional<std::string> FrameReader::poll() {
+  while (receive(MSG_DONTWAIT)) {
+  }
+  return extract_frame(received_);
+}
+
 std::optional<std::string> extract_frame(std::string& buffer) {
   if (buffer.size() < sizeof(std::uint64_t)) return std::nullopt;
   const std::uint64_t length = length_of(buffer.data());

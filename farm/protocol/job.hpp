@@ -3,6 +3,7 @@
 // task. Thus a sweep is planned once, and a worker needs only the memory of its largest task.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.hpp"
+#include "core/base/work_ahead.hpp"
 #include "core/sharing/key.hpp"
 
 namespace manyworlds::farm {
@@ -42,12 +45,24 @@ class Runner {
   /// Runs the task that `spec` describes; `inputs` are the results of its Task::inputs, in the same order. Pure: equal
   /// arguments give equal bytes.
   virtual std::string run(const std::string& spec, std::span<const std::string> inputs) = 0;
+  /// Does work ahead for another process of this job, whose task asks for it. Throws if it cannot.
+  virtual std::string answer(const std::string& /*question*/) {
+    MANYWORLDS_CHECK(false, "this kind of job asks nothing");
+  }
+  /// Returns how many answers of other processes its tasks have used so far.
+  virtual std::uint64_t answers_used() const { return 0; }
+};
+
+/// What a Runner may use of its machine. No result depends on it.
+struct RunnerOptions {
+  std::size_t threads = 1;                // with the caller's
+  core::RemoteHelpers* remote = nullptr;  // other processes of this job, which it may ask; null: none
 };
 
 /// Both sides of a kind of job. Both functions throw if they cannot parse their text.
 struct JobKind {
   std::function<std::unique_ptr<Job>(const std::string& serialized_job)> plan;
-  std::function<std::unique_ptr<Runner>(const std::string& common_spec)> runner;
+  std::function<std::unique_ptr<Runner>(const std::string& common_spec, const RunnerOptions&)> runner;
 };
 
 }  // namespace manyworlds::farm

@@ -9,12 +9,12 @@ namespace {
 using core::sharing::ByteReader;
 using core::sharing::ByteWriter;
 
-void put(ByteWriter& writer, const std::vector<std::uint32_t>& task_numbers) {
-  writer.put(static_cast<std::uint64_t>(task_numbers.size()));
-  for (const auto number : task_numbers) writer.put(number);
+void put(ByteWriter& writer, const std::vector<std::uint32_t>& numbers) {
+  writer.put(static_cast<std::uint64_t>(numbers.size()));
+  for (const auto number : numbers) writer.put(number);
 }
 
-std::vector<std::uint32_t> task_numbers(ByteReader& reader) {
+std::vector<std::uint32_t> numbers(ByteReader& reader) {
   std::vector<std::uint32_t> all(reader.count(sizeof(std::uint32_t)));
   for (auto& number : all) number = reader.get<std::uint32_t>();
   return all;
@@ -51,6 +51,8 @@ std::string encode(const Message& message) {
     writer.put(task);
     put(writer, result);
   }
+  put(writer, message.ranks);
+  writer.put(message.help.given).put(message.help.given_us).put(message.help.used);
   writer.text(message.text);
   return writer.take();
 }
@@ -59,14 +61,14 @@ Message decode_message(const std::string& bytes) {
   ByteReader reader(bytes);
   Message message;
   message.kind = reader.get<MessageKind>();
-  MANYWORLDS_CHECK(message.kind <= MessageKind::leave, "message kind {}", static_cast<int>(message.kind));
+  MANYWORLDS_CHECK(message.kind <= MessageKind::answer, "message kind {}", static_cast<int>(message.kind));
   message.flag = reader.get<std::uint8_t>() != 0;
   message.number = reader.get<std::uint64_t>();
-  message.tasks = task_numbers(reader);
+  message.tasks = numbers(reader);
   message.assignments.resize(reader.count(20));
   for (auto& assignment : message.assignments) {
     assignment.task = reader.get<std::uint32_t>();
-    assignment.inputs = task_numbers(reader);
+    assignment.inputs = numbers(reader);
     assignment.spec = reader.text();
   }
   message.results.resize(reader.count(22));
@@ -74,6 +76,9 @@ Message decode_message(const std::string& bytes) {
     task = reader.get<std::uint32_t>();
     result = outcome(reader);
   }
+  message.ranks = numbers(reader);
+  for (std::uint64_t* count : {&message.help.given, &message.help.given_us, &message.help.used})
+    *count = reader.get<std::uint64_t>();
   message.text = reader.text();
   reader.end();
   return message;

@@ -1,5 +1,5 @@
-// Messages between coordinator and workers. Any message may be lost, delayed or duplicated, so each is an idempotent
-// statement of fact.
+// Messages between coordinator and workers, and among workers. Any message may be lost, delayed or duplicated, so each
+// is an idempotent statement of fact.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,32 @@ enum class MessageKind : std::uint8_t {
   missing_inputs,  // `tasks` whose results it needs and has never received
   incompatible,    // it cannot serve the job because of `text`; `flag`: for lack of memory
   // Messages from the coordinator to a worker.
-  job,    // `text` is the payload that all tasks of the job have in common
-  work,   // `assignments`, and the `results` among their inputs that the worker lacks
-  drop,   // `tasks` that others have finished; if `flag`, also everything that is not running
-  alive,  // acknowledgement without content
-  leave,  // the run is over
+  job,      // `text` is the payload that all tasks of the job have in common
+  work,     // `assignments`, and the `results` among their inputs that the worker lacks
+  drop,     // `tasks` that others have finished; if `flag`, also everything that is not running
+  helpers,  // `ranks` that have nothing to do, and may be asked to help; all that there are
+  alive,    // acknowledgement without content
+  leave,    // the run is over
+  // Messages between workers, about work ahead (core/base/work_ahead.hpp) of one.
+  question,  // `text`, whose answer has the same `number`
+  answer,    // `text`; "" if there will be none
 };
 
 constexpr bool for_coordinator(MessageKind kind) {
   return kind <= MessageKind::incompatible;
 }
+
+constexpr bool for_another_worker(MessageKind kind) {
+  return kind >= MessageKind::question;
+}
+
+/// What a worker has done for others, and they for it, since it started.
+struct Help {
+  std::uint64_t given = 0;     // questions that it answered
+  std::uint64_t given_us = 0;  // the time that took
+  std::uint64_t used = 0;      // answers of others that its tasks used
+  bool operator==(const Help&) const = default;
+};
 
 struct Assignment {
   std::uint32_t task = 0;
@@ -43,6 +59,8 @@ struct Message {
   std::vector<std::uint32_t> tasks = {};
   std::vector<Assignment> assignments = {};
   std::vector<std::pair<std::uint32_t, Outcome>> results = {};
+  std::vector<std::uint32_t> ranks = {};
+  Help help = {};  // of reports and results
   std::string text = {};
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "core/base/plural.hpp"
 #include "farm/coordinator/coordinator.hpp"
 #include "farm/protocol/in_process_transport.hpp"
 #include "farm/protocol/mpi_transport.hpp"
@@ -58,8 +59,13 @@ class FailedRun final : public core::IoError {
   std::string reason_;
 };
 
+int threads_of(const RunOptions& options) {
+  return options.threads.value_or(threads_per_rank());
+}
+
 LoopOptions loop_options(const RunOptions& options, int workers, bool launched) {
-  const TaskLimits limits{options.task_memory_bytes.value_or(memory_share_bytes(workers)), options.task_time};
+  const TaskLimits limits{options.task_memory_bytes.value_or(memory_share_bytes(workers)), options.task_time,
+                          static_cast<std::size_t>(threads_of(options))};
   return {.worker = {},
           .watch_parent = launched,
           .drain_on_ctrl_c = !launched,
@@ -104,6 +110,7 @@ RunOutcome coordinate(const RunOptions& options, io::RunDirectory& directory, co
     if (!queue.complete()) {
       loop.coordinate(coordinator, each_second);
       loop.run();
+      ledger.each_second("running", coordinator.loads(loop.now_ms()));  // what the last results have told
     } else {
       coordinator.dismiss();
     }
@@ -256,6 +263,7 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   };
   if (!options.store.empty()) add("--store", core::as_operand(options.store));
   add("--store-limit", std::to_string(options.store_limit_bytes));
+  add("--threads", std::to_string(threads_of(options)));
   if (options.task_memory_bytes) add("--task-memory", std::to_string(*options.task_memory_bytes));
   add("--task-time", seconds(options.task_time));
   add("--start-time", seconds(options.start_time));
@@ -282,14 +290,18 @@ RunOutcome run_job(const RunOptions& options, const std::string& serialized_job,
   serve::LiveServer* const live_server = live ? &*live : nullptr;
   if (rank) return run_leader(options, serialized_job, zygote, hooks, live_server);
   const RankCount count = rank_count(options.ranks);
-  const Launcher launcher = options.srun ? srun_launcher() : mpi_launcher();
+  const Launcher launcher = options.srun ? srun_launcher(threads_of(options)) : mpi_launcher();
   if (!options.in_process && count.ranks > 1 && !launcher.path)
     print_message("{} is not installed: running in this process with {} workers\n", launcher.name, count.ranks);
-  if (options.in_process || count.ranks == 1 || !launcher.path)
+  const int threads = threads_of(options);
+  const std::string with_threads = threads == 1 ? "" : fmt::format(", with {} threads each", threads);
+  if (options.in_process || count.ranks == 1 || !launcher.path) {
+    if (threads > 1) print_message("{} {}{}\n", count.ranks, core::plural(count.ranks, "worker"), with_threads);
     return run_in_process(options, serialized_job, count.ranks, zygote, hooks, live_server);
+  }
   // A problem with the directory is reported here, in one line, before any rank starts.
   claim_directory(options, serialized_job);
-  print_message("{} ranks ({})\n", count.ranks, count.why);
+  print_message("{} ranks ({}){}\n", count.ranks, count.why, with_threads);
   RunOutcome outcome;
   outcome.state = RunOutcome::State::delegated;
   outcome.exit_code = supervise({.directory = options.directory,

@@ -23,6 +23,7 @@ namespace manyworlds::farm {
 struct RunOptions {
   std::filesystem::path directory;
   std::optional<int> ranks;    // -j; by default rank_count() decides
+  std::optional<int> threads;  // of a simulator; by default threads_per_rank() decides
   bool in_process = false;     // without mpirun, but still with a process per simulating worker
   bool srun = false;           // Slurm's srun starts the ranks instead of mpirun
   std::string store = "none";  // a directory, "" for the default one, or "none"

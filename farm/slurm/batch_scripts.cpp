@@ -43,6 +43,7 @@ std::string sbatch_lines(const BatchJob& job, bool merge) {
   if (!merge) {
     add("nodes", std::to_string(job.shards > 0 ? 1 : job.nodes));
     add("ntasks-per-node", std::to_string(job.tasks_per_node));
+    if (job.threads > 1) add("cpus-per-task", std::to_string(job.threads));
     if (job.shards > 0) add("array", fmt::format("1-{}", job.shards));
   }
   add("time", job.time);

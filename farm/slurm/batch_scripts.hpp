@@ -21,7 +21,8 @@ struct BatchJob {
   std::string program;               // path of the program
   std::uint32_t nodes = 1;           // nodes of the job; each task of an array has one
   std::uint32_t tasks_per_node = 1;
-  std::uint32_t shards = 0;  // tasks of the array; 0: a single job
+  std::uint32_t threads = 1;  // CPUs of a task, which its simulator uses
+  std::uint32_t shards = 0;   // tasks of the array; 0: a single job
   std::uint32_t margin_s = 120;
   std::string time, partition, account;  // as sbatch accepts them; "": the site's default
 };

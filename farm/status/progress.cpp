@@ -68,15 +68,19 @@ namespace {
 
 /// Returns one array per quantity, with one entry per worker heard so far: compact even for thousands of workers.
 nlohmann::json columns(const std::vector<WorkerLoad>& loads, double elapsed_s) {
-  nlohmann::json rank = nlohmann::json::array(), alive = rank, done = rank, busy = rank, held = rank;
+  nlohmann::json rank = nlohmann::json::array(), alive = rank, done = rank, busy = rank, held = rank, helped = rank,
+                 used = rank;
   for (const WorkerLoad& load : loads) {
     rank.push_back(load.number);
     alive.push_back(load.alive);
     done.push_back(load.done);
     busy.push_back(elapsed_s > 0 ? std::round(1e3 * load.busy_s / elapsed_s) / 1e3 : 0);
     held.push_back(load.held);
+    helped.push_back(load.help.given);
+    used.push_back(load.help.used);
   }
-  return {{"rank", rank}, {"alive", alive}, {"done", done}, {"busy", busy}, {"held", held}};
+  return {{"rank", rank}, {"alive", alive},   {"done", done}, {"busy", busy},
+          {"held", held}, {"helped", helped}, {"used", used}};
 }
 
 }  // namespace
@@ -164,6 +168,13 @@ std::string line_of(const nlohmann::json& text) {
 std::string describe_load(const nlohmann::json& load) {
   const auto ranks = load.at("rank").size();
   if (ranks == 0) return {};
+  std::uint64_t helped = 0, used = 0;  // an older build wrote neither
+  for (const auto& count : load.value("helped", nlohmann::json::array())) helped += count.get<std::uint64_t>();
+  for (const auto& count : load.value("used", nlohmann::json::array())) used += count.get<std::uint64_t>();
+  const std::string help =
+      helped == 0
+          ? ""
+          : fmt::format("help: idle ranks have simulated {} components of steps, {} of them of use\n", helped, used);
   std::string text = "load:";
   const auto describe_rank = [&](std::size_t i) {
     return fmt::format(" rank {} {:.0f} %{}", load.at("rank")[i].get<int>(), 100 * load.at("busy")[i].get<double>(),
@@ -171,14 +182,16 @@ std::string describe_load(const nlohmann::json& load) {
   };
   if (ranks <= kListedRanks) {
     for (std::size_t i = 0; i < ranks; ++i) text += (i == 0 ? "" : ",") + describe_rank(i);
-    return text + "\n";
+    return text + "\n" + help;
   }
   const auto busy = load.at("busy").get<std::vector<double>>();
   const auto [min_busy, max_busy] = std::minmax_element(busy.begin(), busy.end());
   const double mean = std::accumulate(busy.begin(), busy.end(), 0.0) / static_cast<double>(ranks);
-  return text + fmt::format(" {:.0f} % in the mean,{} to{}\n", 100 * mean,
-                            describe_rank(static_cast<std::size_t>(min_busy - busy.begin())),
-                            describe_rank(static_cast<std::size_t>(max_busy - busy.begin())));
+  return text +
+         fmt::format(" {:.0f} % in the mean,{} to{}\n", 100 * mean,
+                     describe_rank(static_cast<std::size_t>(min_busy - busy.begin())),
+                     describe_rank(static_cast<std::size_t>(max_busy - busy.begin()))) +
+         help;
 }
 
 /// Describes the experiments by outcome and names the best one; "" for a job without experiments.

@@ -74,6 +74,7 @@ void check_columns(const JsonView& object, std::initializer_list<Column> columns
 void check_load(const JsonView& load) {
   check_columns(load,
                 {{"rank", is_rank}, {"alive", is_boolean}, {"done", is_count}, {"busy", is_share}, {"held", is_count}});
+  if (load.find("helped")) check_columns(load, {{"rank", is_rank}, {"helped", is_count}, {"used", is_count}});
 }
 
 void check_ranking(const JsonView& ranking) {

@@ -9,7 +9,7 @@ namespace manyworlds::farm {
 SingleRun::SingleRun(const experiments::Sweep& sweep, const std::vector<std::uint32_t>& ranks, RunProgress* progress,
                      std::size_t threads) {
   const SweepJob job(serialize_job(sweep, {}));
-  runner_ = std::make_unique<SweepRunner>(job.common_spec(), threads);
+  runner_ = std::make_unique<SweepRunner>(job.common_spec(), RunnerOptions{threads});
   for (const std::uint32_t rank : ranks) recording_.ranks.push_back({core::step::RankId(rank)});
   if (!ranks.empty()) runner_->record_steps(&recording_);
   if (progress != nullptr) {

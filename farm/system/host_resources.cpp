@@ -105,6 +105,11 @@ int available_cpus() {
   return std::max(1, std::min(cpus, cpu_quota().value_or(cpus)));
 }
 
+int threads_per_rank() {
+  const int cpus = environment("SLURM_JOB_ID").empty() ? 1 : environment_number("SLURM_CPUS_PER_TASK").value_or(1);
+  return std::clamp(cpus, 1, available_cpus());
+}
+
 int local_rank_count(int ranks) {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
     if (const auto local = environment_number(name); local && *local > 0) return *local;

@@ -20,6 +20,10 @@ RankCount rank_count(std::optional<int> requested);
 /// Returns the number of CPUs that the affinity mask and the cgroup's CPU quota leave to this process; at least 1.
 int available_cpus();
 
+/// Returns with how many threads a rank simulates unless told: the CPUs that Slurm gives a task, as far as this process
+/// may use them, else 1, as there is a rank for each CPU.
+int threads_per_rank();
+
 /// Returns how many of the `ranks` run on this machine, as far as the launcher's environment shows; otherwise `ranks`.
 int local_rank_count(int ranks);
 

@@ -27,8 +27,11 @@ std::optional<std::string> find_first() {
 
 }  // namespace
 
-Launcher srun_launcher() {
-  return {"srun", find_program("srun"), {"--mpi=pmix", "--quit-on-interrupt"}, SIGINT};
+Launcher srun_launcher(int cpus_per_rank) {
+  Launcher launcher{"srun", find_program("srun"), {"--mpi=pmix", "--quit-on-interrupt"}, SIGINT};
+  // Since Slurm 22.05, srun does not take this from the job.
+  if (cpus_per_rank > 1) launcher.arguments.push_back(fmt::format("--cpus-per-task={}", cpus_per_rank));
+  return launcher;
 }
 
 std::vector<std::string> launch_prefix(const Launcher& launcher, int ranks) {

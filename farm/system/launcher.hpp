@@ -17,8 +17,9 @@ struct Launcher {
 
 /// Returns the launcher of the MPI library, with options that let the other ranks survive the death of one.
 Launcher mpi_launcher();
-/// Returns Slurm's launcher, which uses PMIx. It ends all ranks when one of them dies.
-Launcher srun_launcher();
+/// Returns Slurm's launcher, which uses PMIx, for ranks with so many CPUs each. It ends all ranks when one of them
+/// dies.
+Launcher srun_launcher(int cpus_per_rank = 1);
 /// Returns the command-line prefix that starts `ranks` processes of the program whose command line is appended to it.
 std::vector<std::string> launch_prefix(const Launcher& launcher, int ranks);
 /// Sets the environment variables that the launcher needs, in the process that will exec it. Existing values are kept.

@@ -65,8 +65,8 @@ std::uint32_t max_shards() {
   return size > 1 ? size - 1 : 0;
 }
 
-/// Returns the minimum number of CPUs over the nodes of the partition.
-std::uint32_t min_cpus_per_node(const std::string& partition) {
+/// Returns how many tasks of so many CPUs every node of the partition has room for; at least one.
+std::uint32_t tasks_on_node(const std::string& partition, std::uint32_t threads) {
   std::vector<std::string> command{"sinfo", "-h", "-N", "-o", "%c"};
   if (!partition.empty()) command.insert(command.end(), {"-p", partition});
   unsigned long min_cpus = 0;
@@ -75,14 +75,17 @@ std::uint32_t min_cpus_per_node(const std::string& partition) {
     for (unsigned long cpus = 0; lines >> cpus;) min_cpus = min_cpus == 0 ? cpus : std::min(min_cpus, cpus);
   }
   if (min_cpus == 0) throw core::InputError("sinfo does not say how many CPUs a node has: give --tasks-per-node N");
-  print_message("{} tasks on a node, as many as it has CPUs\n", min_cpus);
-  return static_cast<std::uint32_t>(min_cpus);
+  const auto tasks = std::max<std::uint32_t>(static_cast<std::uint32_t>(min_cpus) / threads, 1);
+  print_message("{} tasks on a node, as many as it has CPUs{}\n", tasks,
+                threads > 1 ? fmt::format(" for, {} each", threads) : "");
+  return tasks;
 }
 
 std::vector<std::string> sweep_command(const cxxopts::ParseResult& parsed, const SpecOptions& spec,
-                                       const std::string& program) {
+                                       std::uint32_t threads, const std::string& program) {
   std::vector<std::string> command{program, "sweep", absolute(spec.spec)};
   if (parsed.count("srun") > 0) command.emplace_back("--srun");
+  if (parsed.count("threads") > 0) command.insert(command.end(), {"--threads", std::to_string(threads)});
   for (const std::string& set : spec.set) command.insert(command.end(), {"--set", set});
   if (!spec.catalog.empty()) command.insert(command.end(), {"--catalog", absolute(spec.catalog)});
   if (parsed.count("store") > 0) {
@@ -138,7 +141,8 @@ void add_options(cxxopts::Options& options) {
   options.add_options()("o,output", "the run directory; default: runs/NAME. The scripts go to RUN_DIR.slurm",
                         cxxopts::value<std::string>(), "RUN_DIR")("submit", "submit them; prints the ids of the jobs")(
       "nodes", "nodes of the job", number()->default_value("1"), "N")(
-      "tasks-per-node", "ranks on each node; default: its CPUs", number(), "N")(
+      "tasks-per-node", "ranks on each node; default: its CPUs, over --threads", number(), "N")(
+      "threads", "CPUs of each rank, with which it simulates packets", number()->default_value("1"), "N")(
       "array", "instead of one job an array of N shards, each on one node, and a job that merges them", number(), "N")(
       "time", "time limit of a job, as sbatch takes it; default: the partition's", cxxopts::value<std::string>(),
       "TIME")("margin", "seconds before that limit at which it stops and requeues itself",
@@ -166,7 +170,8 @@ int run_slurm(const Invocation& invocation) {
   job.run = absolute(run_directory_of(*parsed, sweep.name));
   job.scripts = job.run + ".slurm";
   job.program = fs::read_symlink("/proc/self/exe").string();
-  job.command = sweep_command(*parsed, spec, job.program);
+  job.threads = count_of(*parsed, "threads", 1'024);
+  job.command = sweep_command(*parsed, spec, job.threads, job.program);
   job.time = text_option(*parsed, "time", std::string(kDigits) + ":-",
                          "minutes, HOURS:MINUTES:SECONDS or DAYS-HOURS, as sbatch does");
   job.partition = text_option(*parsed, "partition", std::string(kLetters) + ".,-", "names of partitions");
@@ -182,7 +187,7 @@ int run_slurm(const Invocation& invocation) {
   }
   check_run_directory(job.run, serialize_job(sweep, {!no_sharing(*parsed), {}}));
   job.tasks_per_node = parsed->count("tasks-per-node") > 0 ? count_of(*parsed, "tasks-per-node", 100'000)
-                                                           : min_cpus_per_node(job.partition);
+                                                           : tasks_on_node(job.partition, job.threads);
 
   io::make_private_directories(job.scripts);
   for (const BatchScript& script : batch_scripts(job)) {

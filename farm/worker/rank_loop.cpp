@@ -72,19 +72,28 @@ void RankLoop::add_worker(MessageTransport& transport) {
   LocalWorker* at = local.get();
   at->transport = &transport;
   at->simulator = std::make_unique<ZygoteSimulator>(
-      context_, zygote_, options_.limits,
-      ZygoteSimulator::Callbacks{[this, at](std::uint64_t signature) {
-                                   at->worker->serves(signature, now_ms());
-                                   pump();
-                                 },
-                                 [this, at](const std::string& reason, bool out_of_memory) {
-                                   at->worker->incompatible(reason, out_of_memory);
-                                   pump();
-                                 },
-                                 [this, at](std::uint32_t task, Outcome outcome) {
-                                   at->worker->computed(task, std::move(outcome), now_ms());
-                                   pump();
-                                 }});
+      context_, zygote_, options_.limits, transport.size() > 1,
+      ZygoteSimulator::Callbacks{
+          [this, at](std::uint64_t signature) {
+            at->worker->serves(signature, now_ms());
+            pump();
+          },
+          [this, at](const std::string& reason, bool out_of_memory) {
+            at->worker->incompatible(reason, out_of_memory);
+            pump();
+          },
+          [this, at](std::uint32_t task, Outcome outcome, std::uint64_t answers_used) {
+            at->worker->computed(task, std::move(outcome), now_ms(), answers_used);
+            pump();
+          },
+          [this, at](std::uint64_t number, const std::string& question, std::uint64_t answers_used) {
+            at->worker->asks(number, question, now_ms(), answers_used);
+            pump();
+          },
+          [this, at](std::uint64_t number, std::string answer, std::uint64_t us) {
+            at->worker->helped(number, std::move(answer), us);
+            pump();
+          }});
   at->worker = std::make_unique<Worker>(transport, 0, *at->simulator, now_ms(), options_.worker);
   local_workers_.push_back(std::move(local));
 }
@@ -126,7 +135,9 @@ bool RankLoop::pump() {
       while (const auto envelope = local->transport->receive()) {
         progressed = received = true;
         const Message message = decode_message(envelope->message);
-        if (!for_coordinator(message.kind)) {
+        if (for_another_worker(message.kind)) {
+          local->worker->hear(envelope->from, message);
+        } else if (!for_coordinator(message.kind)) {
           local->worker->receive(message, now_ms());
         } else if (coordinator_ != nullptr && local->transport->self() == 0) {
           coordinator_->receive(envelope->from, message, now_ms());

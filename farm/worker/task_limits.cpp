@@ -30,6 +30,12 @@ std::optional<std::uint64_t> parse_bytes(const std::string& text) {
 
 }  // namespace
 
+std::uint64_t address_space_of(const TaskLimits& limits) {
+  // A stack, at the usual `ulimit -s`, and a heap of glibc's (HEAP_MAX_SIZE of malloc/arena.c on 64 bits).
+  constexpr std::uint64_t kReservedPerThread = (std::uint64_t{8} << 20) + (std::uint64_t{64} << 20);
+  return limits.memory_bytes == 0 ? 0 : limits.memory_bytes + (limits.threads - 1) * kReservedPerThread;
+}
+
 void limit_memory(std::uint64_t memory_bytes) {
   prefer_as_oom_victim();
   // There is no memory for unwinding, and a partial result is useless.

@@ -13,7 +13,8 @@ Worker::Worker(MessageTransport& transport, int coordinator, Simulator& simulato
       simulator_(simulator),
       options_(options),
       heard_ms_(now_ms),
-      reported_ms_(now_ms) {
+      reported_ms_(now_ms),
+      help_(transport, simulator, options.answer_ms) {
   report(now_ms);
 }
 
@@ -31,6 +32,8 @@ void Worker::receive(const Message& message, std::int64_t now_ms) {
       return accept_work(message, now_ms);
     case MessageKind::drop:
       return drop(message, now_ms);
+    case MessageKind::helpers:
+      return help_.set_helpers(message.ranks);
     case MessageKind::alive:
       return;
     case MessageKind::leave:
@@ -48,13 +51,14 @@ void Worker::tick(std::int64_t now_ms) {
   } else if (now_ms - reported_ms_ >= options_.report_ms) {
     report(now_ms);
   }
+  help_.tick(now_ms);
 }
 
 void Worker::report(std::int64_t now_ms) {
   reported_ms_ = now_ms;
   if (stage_ == Stage::incompatible) return send_incompatible();
   if (stage_ != Stage::serving) return send({.kind = MessageKind::hello, .flag = stage_ == Stage::building});
-  Message held{.kind = MessageKind::report, .flag = running_.has_value(), .number = signature_};
+  Message held{.kind = MessageKind::report, .flag = running_.has_value(), .number = signature_, .help = help_.help()};
   if (running_) held.tasks.push_back(*running_);
   std::set<std::uint32_t> missing_inputs;
   for (const auto& assignment : queue_) {
@@ -136,14 +140,19 @@ void Worker::run_next(std::int64_t now_ms) {
   queue_.erase(next);
   queued_.erase(assignment.task);
   running_ = assignment.task;
+  help_.refuse_waiting();
   simulator_.run(assignment.task, assignment.spec, inputs);
 }
 
-void Worker::computed(std::uint32_t task, Outcome outcome, std::int64_t now_ms) {
+void Worker::computed(std::uint32_t task, Outcome outcome, std::int64_t now_ms, std::uint64_t answers_used) {
   MANYWORLDS_CHECK(running_ == task, "a result of task {}, which does not run", task);
   running_.reset();
+  help_.count_used(answers_used);
   if (outcome.ok()) known_results_.emplace(task, outcome.bytes);
-  send({.kind = MessageKind::result, .number = ++results_sent_, .results = {{task, std::move(outcome)}}});
+  send({.kind = MessageKind::result,
+        .number = ++results_sent_,
+        .results = {{task, std::move(outcome)}},
+        .help = help_.help()});
   if (!left_) run_next(now_ms);
 }
 

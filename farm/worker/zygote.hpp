@@ -24,7 +24,8 @@ class Zygote {
     int socket = -1;  // carries frames to and from the worker (farm/worker/simulating_worker.hpp); closed by the caller
     pid_t pid = -1;
   };
-  /// Forks a worker, limited to `memory_bytes` as in TaskLimits. Throws core::IoError if no process can be forked.
+  /// Forks a worker, limited to `memory_bytes` of address space (0: no limit). Throws core::IoError if no process can
+  /// be forked.
   SimulatingProcess spawn(std::uint64_t memory_bytes);
   /// Waits for a worker that was killed or whose socket has closed, and returns its wait status. A worker that died
   /// with its zygote counts as killed by SIGKILL.

@@ -41,8 +41,14 @@ Outcome describe_death(int wait_status) {
           from_outside ? kKilledTries : kCrashTries};
 }
 
-ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, TaskLimits limits, Callbacks callbacks)
-    : context_(context), zygote_(zygote), limits_(limits), callbacks_(std::move(callbacks)), clock_(context) {}
+ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, TaskLimits limits, bool may_ask,
+                                 Callbacks callbacks)
+    : context_(context),
+      zygote_(zygote),
+      limits_(limits),
+      may_ask_(may_ask),
+      callbacks_(std::move(callbacks)),
+      clock_(context) {}
 
 ZygoteSimulator::~ZygoteSimulator() {
   if (pid_ < 0) return;
@@ -66,6 +72,11 @@ void ZygoteSimulator::run(std::uint32_t task, const std::string& spec, const std
   if (ready_) begin_task();
 }
 
+void ZygoteSimulator::help(std::uint64_t number, const std::string& question) {
+  helping_ = number;
+  write(help_request(number, question));
+}
+
 void ZygoteSimulator::begin_task() {
   write(run_request_);
   if (limits_.time.count() == 0) return;
@@ -82,11 +93,11 @@ void ZygoteSimulator::spawn() {
   ready_ = timed_out_ = false;
   received_.clear();
   to_write_.clear();
-  const Zygote::SimulatingProcess worker = zygote_.spawn(limits_.memory_bytes);
+  const Zygote::SimulatingProcess worker = zygote_.spawn(address_space_of(limits_));
   pid_ = worker.pid;
   socket_.emplace(context_, asio::local::stream_protocol(), worker.socket);
   read();
-  write(build_request(common_spec_));
+  write(build_request(common_spec_, {limits_.threads, may_ask_}));
 }
 
 void ZygoteSimulator::read() {
@@ -101,6 +112,7 @@ void ZygoteSimulator::read() {
 }
 
 void ZygoteSimulator::write(std::string frame) {
+  if (!socket_) return;  // no process: what it would be told is of the past
   to_write_.push_back(frame_of(frame));
   if (to_write_.size() == 1) write_next();
 }
@@ -130,7 +142,14 @@ void ZygoteSimulator::handle_reply(const SimulatorReply& reply) {
       MANYWORLDS_CHECK(running_ == reply.task, "the simulator answered task {}, which it was not asked", reply.task);
       running_.reset();
       clock_.cancel();
-      return callbacks_.computed(reply.task, reply.outcome);
+      return callbacks_.computed(reply.task, reply.outcome, reply.used);
+    case SimulatorReply::Kind::asks:
+      return callbacks_.asks(reply.number, reply.text, reply.used);
+    case SimulatorReply::Kind::helped:
+      MANYWORLDS_CHECK(helping_ == reply.number, "the simulator answered question {}, which it was not asked",
+                       reply.number);
+      helping_.reset();
+      return callbacks_.helped(reply.number, reply.text, reply.helped_us);
   }
 }
 
@@ -160,8 +179,10 @@ void ZygoteSimulator::on_death() {
     return callbacks_.incompatible(fmt::format("cannot serve the job: {}", death.bytes),
                                    !timed_out_ && ran_out_of_memory(wait_status));
   const auto interrupted_task = had_built ? std::exchange(running_, std::nullopt) : std::nullopt;
+  const auto unanswered = std::exchange(helping_, std::nullopt);
   spawn();
-  if (interrupted_task) callbacks_.computed(*interrupted_task, death);
+  if (unanswered) callbacks_.helped(*unanswered, "", 0);
+  if (interrupted_task) callbacks_.computed(*interrupted_task, death, 0);
 }
 
 }  // namespace manyworlds::farm

@@ -23,13 +23,20 @@ class ZygoteSimulator final : public Simulator {
   struct Callbacks {
     std::function<void(std::uint64_t signature)> serves;
     std::function<void(const std::string& reason, bool out_of_memory)> incompatible;
-    std::function<void(std::uint32_t task, Outcome)> computed;
+    std::function<void(std::uint32_t task, Outcome, std::uint64_t answers_used)> computed;
+    std::function<void(std::uint64_t number, const std::string& question, std::uint64_t answers_used)> asks;
+    std::function<void(std::uint64_t number, std::string answer, std::uint64_t us)> helped;
   };
-  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, Callbacks callbacks);
+  /// `may_ask`: there are other ranks that may help its tasks.
+  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, bool may_ask,
+                  Callbacks callbacks);
   ~ZygoteSimulator() override;
 
   void build(const std::string& common_spec) override;
   void run(std::uint32_t task, const std::string& spec, const std::vector<std::string>& inputs) override;
+  void help(std::uint64_t number, const std::string& question) override;
+  void answer(std::uint64_t number, const std::string& answer) override { write(answer_notice(number, answer)); }
+  void allow_questions(std::size_t places) override { write(places_notice(places)); }
 
  private:
   void spawn();
@@ -44,6 +51,7 @@ class ZygoteSimulator final : public Simulator {
   boost::asio::io_context& context_;
   Zygote& zygote_;
   TaskLimits limits_;
+  bool may_ask_;
   Callbacks callbacks_;
   boost::asio::steady_timer clock_;
   bool timed_out_ = false;  // killed because its task exceeded the time limit
@@ -54,7 +62,8 @@ class ZygoteSimulator final : public Simulator {
   bool ready_ = false;
   int deaths_while_building_ = 0;
   std::optional<std::uint32_t> running_;
-  std::string run_request_;  // request of the running task, kept for a process that has yet to build
+  std::optional<std::uint64_t> helping_;  // the number of the question
+  std::string run_request_;               // request of the running task, kept for a process that has yet to build
   std::string received_;
   std::array<char, 65536> chunk_{};
   std::deque<std::string> to_write_;

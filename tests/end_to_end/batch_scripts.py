@@ -91,6 +91,16 @@ class BatchScripts(unittest.TestCase):
         self.assertIn("\n#SBATCH --ntasks-per-node=64\n", self.script("sweep.sh"))
         self.assertEqual(self.calls(), ["sinfo -h -N -o %c -p short"])
 
+    def test_each_task_has_the_cpus_of_its_threads(self):
+        self.fake_command("sinfo", "printf '96\\n60\\n'")
+        self.assertIn("7 tasks on a node, as many as it has CPUs for, 8 each\n", self.slurm("--threads", 8).stderr)
+        text = self.script("sweep.sh")
+        self.assertIn("\n#SBATCH --ntasks-per-node=7\n#SBATCH --cpus-per-task=8\n", text)
+        self.assertIn(f"command=({PROGRAM} sweep {TINY} --threads 8)\n", text)
+        self.slurm("--tasks-per-node", 2)
+        self.assertNotIn("cpus-per-task", self.script("sweep.sh"))
+        self.assertIn("from 1 to", self.slurm("--threads", 0, expect=2).stderr)
+
     def test_arrays_stay_below_what_the_site_allows(self):
         words = ("--tasks-per-node", 1, "--array")
         self.assertIn("from 1 to 1000", self.slurm(*words, 1001, expect=2).stderr)

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -23,6 +25,8 @@ Message example() {
   message.tasks = {0, 1, 4'000'000'000U};
   message.assignments = {{5, {1, 2, 3}, "five"}, {6, {}, ""}};
   message.results = {{1, {Status::ok, std::string("\0bytes\xff", 7), 123}}, {2, {Status::crash, "", -1, 7}}};
+  message.ranks = {7, 0};
+  message.help = {1, 2'000'000'000'000, 3};
   message.text = "frozen";
   return message;
 }
@@ -42,6 +46,8 @@ TEST_CASE("a message survives its encoding") {
   CHECK(got.results[0].second.bytes == sent.results[0].second.bytes);
   CHECK(got.results[1].second.status == Status::crash);
   CHECK(got.results[1].second.max_failures == 7);
+  CHECK(got.ranks == sent.ranks);
+  CHECK(got.help == sent.help);
   CHECK(got.text == "frozen");
 }
 
@@ -85,6 +91,43 @@ TEST_CASE("a CPU quota is rounded up to whole CPUs") {
   CHECK(cpus_of_quota("150000 100000") == 2);
   CHECK(cpus_of_quota("400000 100000") == 4);
   CHECK(cpus_of_quota("1000 100000") == 1);
+}
+
+TEST_CASE("a rank has as many threads as Slurm gives CPUs to a task and the machine has, and one elsewhere") {
+  const auto with = [](const char* cpus_per_task) {
+    ::setenv("SLURM_CPUS_PER_TASK", cpus_per_task, 1);
+    return threads_per_rank();
+  };
+  ::unsetenv("SLURM_JOB_ID");
+  CHECK(with("2") == 1);
+  ::setenv("SLURM_JOB_ID", "17", 1);
+  CHECK(with("1") == 1);
+  CHECK(with("2") == std::min(2, available_cpus()));
+  CHECK(with("100000") == available_cpus());
+  CHECK(with("many") == 1);
+  ::unsetenv("SLURM_CPUS_PER_TASK");
+  CHECK(threads_per_rank() == 1);
+  ::unsetenv("SLURM_JOB_ID");
+}
+
+TEST_CASE("frames are read with and without waiting, and one that is half there later") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  FrameReader reader(ends[1]);
+  CHECK_FALSE(reader.poll());
+  const std::string second = frame_of("second");
+  CHECK(write_frame(ends[0], "first"));
+  CHECK(::write(ends[0], second.data(), 10) == 10);
+  CHECK(reader.poll() == "first");
+  CHECK_FALSE(reader.poll());
+  CHECK(::write(ends[0], second.data() + 10, second.size() - 10) == static_cast<ssize_t>(second.size() - 10));
+  CHECK(write_frame(ends[0], "third"));
+  CHECK(reader.read() == "second");
+  CHECK(reader.poll() == "third");
+  ::close(ends[0]);
+  CHECK_FALSE(reader.poll());
+  CHECK_FALSE(reader.read());
+  ::close(ends[1]);
 }
 
 TEST_CASE("a number of ranks below one is bad input") {

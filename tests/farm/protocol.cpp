@@ -34,6 +34,7 @@ TEST_CASE("without faults every task runs once and gives what a plain loop gives
 TEST_CASE(
     "under delay, reordering, loss, doubling and vanishing workers every task settles exactly once, for 2000 seeds") {
   std::uint64_t redone = 0;
+  int answers = 0;
   for (std::uint64_t seed = 1; seed <= 2'000; ++seed) {
     INFO("seed " << seed);
     const std::string serialized = "tasks=" + std::to_string(5 + seed % 40) + " seed=" + std::to_string(seed);
@@ -48,8 +49,12 @@ TEST_CASE(
     REQUIRE(farm.run());
     check_answer(farm, plain_loop(serialized));
     for (const auto& [task, runs] : farm.runs) redone += static_cast<std::uint64_t>(runs - 1);
+    answers += farm.answers;
+    // Another life of a worker counts its questions anew, and the answers are told apart by what they are about.
+    if (seed % 3 == 0) REQUIRE(farm.mixed_up == 0);
   }
-  CHECK(redone > 2'000);  // the faults did bite
+  CHECK(redone > 2'000);   // the faults did bite
+  CHECK(answers > 2'000);  // and help went through them
 }
 
 TEST_CASE("no task is lost and none ends in two ways when coordinators die and partitions heal, for 500 seeds") {
@@ -73,6 +78,43 @@ TEST_CASE("no task is lost and none ends in two ways when coordinators die and p
   }
   CHECK(restarts > 300);  // the faults did bite
   CHECK(cuts > 300);
+}
+
+TEST_CASE("workers that have nothing to do help the one that has, and a task of their own comes first") {
+  const std::string serialized = "tasks=1 seed=4";
+  VirtualFarm farm(serialized, 4, {.task_ms_max = 1});
+  REQUIRE(farm.run());
+  CHECK(farm.answers == 0);  // it took less than a way there and back
+
+  Trouble long_tasks;
+  long_tasks.task_ms_max = 4'000;
+  VirtualFarm busy("tasks=3 seed=4", 4, long_tasks);
+  busy.step_until(200);
+  const int before = busy.answers;
+  busy.step_until(700);
+  // One has nothing to do. What it answers takes 5 to 20 ms, 12.5 in the mean.
+  CHECK(busy.answers - before == Approx(500 / 12.5).epsilon(0.2));
+  REQUIRE(busy.run());
+  CHECK(busy.mixed_up == 0);
+  check_answer(busy, plain_loop("tasks=3 seed=4"));
+}
+
+TEST_CASE("a helper that vanishes costs answers and nothing else") {
+  const std::string serialized = "tasks=1 seed=4";
+  Trouble long_task;
+  long_task.task_ms_max = 40'000;
+  VirtualFarm farm(serialized, 2, long_task);
+  farm.step_until(500);
+  const int idle = farm.started.empty() ? -1 : farm.busy_endpoint() == 0 ? 1 : 0;
+  REQUIRE(idle == 1);
+  CHECK(farm.answers > 0);
+  farm.kill(idle);
+  farm.step_until(600);
+  const int answers = farm.answers;
+  farm.step_until(2'000);
+  CHECK(farm.answers == answers);
+  REQUIRE(farm.run());
+  check_answer(farm, plain_loop(serialized));
 }
 
 TEST_CASE("a task in which two simulators died is failed as a crash, and only what needs it fails with it") {

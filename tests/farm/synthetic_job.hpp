@@ -102,7 +102,9 @@ class SyntheticRunner final : public Runner {
 
 inline JobKind jobs() {
   return {[](const std::string& serialized) { return std::make_unique<SyntheticJob>(serialized); },
-          [](const std::string& common_spec) { return std::make_unique<SyntheticRunner>(common_spec); }};
+          [](const std::string& common_spec, const RunnerOptions&) {
+            return std::make_unique<SyntheticRunner>(common_spec);
+          }};
 }
 
 /// The oracle: one task after the other in a plain loop.

@@ -65,6 +65,13 @@ class VirtualFarm {
   }
   void silence_coordinator() { coordinating_ = false; }
 
+  /// Returns the first endpoint whose simulator runs a task, or -1.
+  int busy_endpoint() const {
+    for (std::size_t endpoint = 0; endpoint < seats_.size(); ++endpoint)
+      if (seats_[endpoint] && seats_[endpoint]->simulator->running) return static_cast<int>(endpoint);
+    return -1;
+  }
+
   TaskQueue& schedule() { return *schedule_; }
   Coordinator& coordinator() { return *coordinator_; }
 
@@ -72,6 +79,7 @@ class VirtualFarm {
   std::map<std::uint32_t, int> times_settled, runs;
   std::map<std::uint32_t, Outcome> outcomes;  // the journal: it outlives coordinators
   int restarts = 0, cuts = 0;
+  int answers = 0, mixed_up = 0;       // that questions of tasks have got, right and wrong
   std::vector<std::uint32_t> started;  // tasks in the order in which simulators began them
   bool settled_before_counted = true;
   std::int64_t now_ms = 0;
@@ -93,6 +101,17 @@ class VirtualFarm {
       farm.started.push_back(task);
       ++farm.runs[task];
     }
+    void help(std::uint64_t number, const std::string& question) override {
+      helping = {number, question};
+      help_due_ms = farm.now_ms + 5 + static_cast<std::int64_t>(number % 4) * 5;
+    }
+    void answer(std::uint64_t number, const std::string& answer) override {
+      const auto found = questions.find(number);
+      if (found == questions.end()) return;  // of an earlier process
+      if (!answer.empty()) ++(answer == "re: " + found->second ? farm.answers : farm.mixed_up);
+      questions.erase(found);
+    }
+    void allow_questions(std::size_t count) override { places = count; }
     VirtualFarm& farm;
     std::optional<SyntheticRunner> runner;
     std::uint64_t signature = 0;
@@ -100,6 +119,11 @@ class VirtualFarm {
     std::optional<std::uint32_t> running;
     std::string spec;
     std::vector<std::string> inputs;
+    std::optional<std::pair<std::uint64_t, std::string>> helping;
+    std::int64_t help_due_ms = 0;
+    std::map<std::uint64_t, std::string> questions;
+    std::uint64_t asked = 0;
+    std::size_t places = 0;
   };
   struct Seat {
     std::unique_ptr<VirtualSimulator> simulator;
@@ -168,7 +192,9 @@ class VirtualFarm {
       auto& seat = seats_[static_cast<std::size_t>(endpoint)];
       while (const auto envelope = network_.endpoint(endpoint).receive()) {
         const Message message = decode_message(envelope->message);
-        if (for_coordinator(message.kind)) {
+        if (for_another_worker(message.kind)) {
+          if (seat) seat->worker->hear(envelope->from, message);
+        } else if (for_coordinator(message.kind)) {
           if (coordinating_) coordinator_->receive(envelope->from, message, now_ms);
         } else if (seat) {
           seat->worker->receive(message, now_ms);
@@ -195,7 +221,17 @@ class VirtualFarm {
       simulator.built_ms = -1;
       seat.worker->serves(simulator.signature, now_ms);
     }
-    if (!simulator.running || now_ms < simulator.due_ms) return;
+    if (simulator.helping && now_ms >= simulator.help_due_ms) {
+      const auto [number, question] = *std::exchange(simulator.helping, std::nullopt);
+      seat.worker->helped(number, "re: " + question, 1'000);
+    }
+    if (!simulator.running) return;
+    while (simulator.questions.size() < simulator.places) {
+      std::string question = std::to_string(++simulator.asked) + " of " + std::to_string(*simulator.running);
+      simulator.questions.emplace(simulator.asked, question);
+      seat.worker->asks(simulator.asked, question, now_ms);
+    }
+    if (now_ms < simulator.due_ms) return;
     const std::uint32_t task = *simulator.running;
     simulator.running.reset();
     const bool crashes =
