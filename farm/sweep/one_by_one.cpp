@@ -77,9 +77,11 @@ std::optional<OneByOne> estimate_one_by_one(const SweepJob& job, const OutcomeOf
     const std::chrono::duration<double> spent = steady_clock::now() - begin;
     // Fewer say nothing, so they may take longer.
     const int patience = estimates_s.size() < kMinSamples ? 4 : 1;
-    if (spent.count() > patience * limits.share_of_elapsed * elapsed_s) break;
+    const double left_s = patience * limits.share_of_elapsed * elapsed_s - spent.count();
     const std::uint32_t step = draw.step(estimates_s.size());
     const auto [known, is_new] = alone_s.try_emplace(step, 0);
+    // Alone a step takes no less than in the sweep, if it was computed there.
+    if (left_s < (is_new ? draw.in_sweep_s(step) : 0)) break;
     if (is_new) {
       const std::uint32_t task = plan.task_of_step(step);
       const ComputedAlone alone = compute_alone(task, ComputedAlone::kNoLimit);

@@ -121,8 +121,8 @@ Transport transport(ByteReader& reader) {
 
 template <class Visit>
 void visit_counters(auto& counters, const Visit& visit) {
-  auto& [link_hops, ecn_marks, pauses, drops, trims, retransmissions] = counters;
-  for (auto* field : {&link_hops, &ecn_marks, &pauses, &drops, &trims, &retransmissions}) visit(*field);
+  auto& [link_hops, ecn_marks, pauses, drops, trims, retransmissions, lost] = counters;
+  for (auto* field : {&link_hops, &ecn_marks, &pauses, &drops, &trims, &retransmissions, &lost}) visit(*field);
 }
 
 /// Every waiting pair of links is two numbers.

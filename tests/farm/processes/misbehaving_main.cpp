@@ -65,8 +65,9 @@ class MisbehavingRunner final : public SweepRunner {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return command_line(
-      argc, argv,
-      {[](const std::string& serialized) { return std::make_unique<MisbehavingJob>(serialized); },
-       [](const std::string& common_spec) { return std::make_unique<MisbehavingRunner>(common_spec); }});
+  return command_line(argc, argv,
+                      {[](const std::string& serialized) { return std::make_unique<MisbehavingJob>(serialized); },
+                       [](const std::string& common_spec, const RunnerOptions& options) {
+                         return std::make_unique<MisbehavingRunner>(common_spec, options);
+                       }});
 }
