@@ -251,7 +251,9 @@ std::shared_ptr<const Connections> CompiledStep::merged_connections(const std::s
   Connections result;
   const std::size_t count = quotient == nullptr ? all->routes.size() : quotient->pairs.size();
   for (std::size_t i = 0; i < count; ++i) {
-    network::Route& route = result.routes.emplace_back(all->routes[quotient == nullptr ? i : quotient->pairs[i]]);
+    const std::size_t pair = quotient == nullptr ? i : quotient->pairs[i];
+    network::Route& route = result.routes.emplace_back(all->routes[pair]);
+    if (!all->rates.empty()) result.rates.push_back(all->rates[pair]);
     if (!representative_link_.empty())
       for (std::uint32_t& link : route) link = representative_link_[link];
     result.links.insert(result.links.end(), route.begin(), route.end());

@@ -19,6 +19,7 @@ namespace manyworlds::core::step {
 namespace {
 
 using collective::Kind;
+using collective::Protocol;
 using workload::ModelPart;
 using workload::Parameters;
 using workload::PhaseList;
@@ -84,9 +85,29 @@ class LeastTimes {
     // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
     const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
     if (kind == Kind::all_to_all && group.members % local != 0) return 0;
-    const auto [shape, communicator] =
-        strided_collective(configuration_, links_, group.members, group.stride, role, kind, bytes, {});
-    return collective::least_ps(shape, communicator);
+    const auto least = [&](const Configuration& configuration) {
+      const auto [shape, communicator] =
+          strided_collective(configuration, links_, group.members, group.stride, role, kind, bytes, {});
+      return collective::least_ps(shape, communicator);
+    };
+    const collective::Library& library = configuration_.collectives;
+    const std::vector<collective::Algorithm> candidates = library.candidates(kind);
+    const bool any_protocol = library.protocol == Protocol::automatic;
+    if (library.protocol == Protocol::calibrated || (candidates.size() == 1 && !any_protocol))
+      return least(configuration_);
+    // What is chosen by predicted times depends on the paths that the group really has.
+    Time result = kNever;
+    Configuration one = configuration_;
+    for (const collective::Algorithm algorithm : candidates)
+      for (const Protocol protocol : any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple}
+                                                  : std::vector{library.protocol}) {
+        collective::Library& chosen = one.collectives;
+        chosen.all_reduce = chosen.all_gather = chosen.reduce_scatter = chosen.all_to_all = chosen.broadcast =
+            chosen.reduce = algorithm;
+        chosen.protocol = protocol;
+        result = std::min(result, least(one));
+      }
+    return result;
   }
 
   const Configuration& configuration_;
