@@ -141,7 +141,7 @@ void add_options(cxxopts::Options& options) {
   options.add_options()("o,output", "the run directory; default: runs/NAME. The scripts go to RUN_DIR.slurm",
                         cxxopts::value<std::string>(), "RUN_DIR")("submit", "submit them; prints the ids of the jobs")(
       "nodes", "nodes of the job", number()->default_value("1"), "N")(
-      "tasks-per-node", "ranks on each node; default: its CPUs, over --threads", number(), "N")(
+      "tasks-per-node", "ranks on each node; default: its CPUs over those of a rank", number(), "N")(
       "threads", "CPUs of each rank, with which it simulates packets", number()->default_value("1"), "N")(
       "array", "instead of one job an array of N shards, each on one node, and a job that merges them", number(), "N")(
       "time", "time limit of a job, as sbatch takes it; default: the partition's", cxxopts::value<std::string>(),

@@ -62,13 +62,14 @@ TEST_CASE("the option --set keeps commas, may be repeated, and wants an equals s
 TEST_CASE("ranks go on with what their supervisor began, by the same options, and no sharing means no store") {
   const RunOptions options = commands::read_run_options(
       parse_sweep({"a.yaml", "-j", "3", "--no-sharing", "--store", "/tmp/s", "--task-memory", "1GiB", "--task-time",
-                   "2m", "--store-limit", "3MB", "--stop-after", "1h"}),
+                   "2m", "--store-limit", "3MB", "--threads", "2", "--stop-after", "1h"}),
       "out");
   CHECK(options.ranks == 3);
   CHECK(options.store == "none");
   CHECK(rank_arguments(options) == std::vector<std::string>{"resume", "out", "--store", "none", "--store-limit",
-                                                            "3000000", "--task-memory", "1073741824", "--task-time",
-                                                            "120s", "--start-time", "60s", "--stop-after", "3600s"});
+                                                            "3000000", "--threads", "2", "--task-memory", "1073741824",
+                                                            "--task-time", "120s", "--start-time", "60s",
+                                                            "--stop-after", "3600s"});
 }
 
 TEST_CASE("limits of a task and of a run are told in sizes and durations") {
