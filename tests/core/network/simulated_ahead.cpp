@@ -82,6 +82,18 @@ Problem two_flows(std::int64_t wait) {
   return problem;
 }
 
+/// Requires the same times, counts and memories of a cache that has helpers as of one that has none.
+void require_same(const Problem& problem, ComponentCache& alone, ComponentCache& helped) {
+  const Played expected = play_decomposed(problem, alone), played = play_decomposed(problem, helped);
+  REQUIRE(expected.done == played.done);
+  REQUIRE(expected.counters.ecn_marks == played.counters.ecn_marks);
+  REQUIRE(expected.counters.pauses == played.counters.pauses);
+  REQUIRE(alone.hits() == helped.hits());
+  REQUIRE(alone.misses() == helped.misses());
+  REQUIRE(hops_of(alone.link_hops()) == hops_of(helped.link_hops()));
+  REQUIRE(alone.balance == helped.balance);
+}
+
 }  // namespace
 
 TEST_CASE("what helpers simulate ahead changes no picosecond, no count and nothing that is remembered") {
@@ -92,15 +104,8 @@ TEST_CASE("what helpers simulate ahead changes no picosecond, no count and nothi
     PromptHelper helper;
     helped.simulate_with(&helper);
     for (int round = 0; round < 2; ++round) {
-      const Played expected = play_decomposed(problem, alone), played = play_decomposed(problem, helped);
       INFO("seed " << seed << ", round " << round);
-      REQUIRE(expected.done == played.done);
-      REQUIRE(expected.counters.ecn_marks == played.counters.ecn_marks);
-      REQUIRE(expected.counters.pauses == played.counters.pauses);
-      REQUIRE(alone.hits() == helped.hits());
-      REQUIRE(alone.misses() == helped.misses());
-      REQUIRE(hops_of(alone.link_hops()) == hops_of(helped.link_hops()));
-      REQUIRE(alone.balance == helped.balance);
+      require_same(problem, alone, helped);
     }
     offered += helper.offered(), ahead += helped.link_hops_ahead();
   }
@@ -115,15 +120,8 @@ TEST_CASE("what other processes answer changes no picosecond, no count and nothi
     ComponentCache alone(problem.transport), helped(problem.transport);
     RemoteHelper helper;
     helped.simulate_with(&helper);
-    const Played expected = play_decomposed(problem, alone), played = play_decomposed(problem, helped);
     INFO("seed " << seed);
-    REQUIRE(expected.done == played.done);
-    REQUIRE(expected.counters.ecn_marks == played.counters.ecn_marks);
-    REQUIRE(expected.counters.pauses == played.counters.pauses);
-    REQUIRE(alone.hits() == helped.hits());
-    REQUIRE(alone.misses() == helped.misses());
-    REQUIRE(hops_of(alone.link_hops()) == hops_of(helped.link_hops()));
-    REQUIRE(alone.balance == helped.balance);
+    require_same(problem, alone, helped);
     answered += helper.answered(), refused += helper.refused();
   }
   CHECK(answered > 1'000);
