@@ -106,6 +106,10 @@ std::unique_ptr<Flows> make_analytic_flows(const Transport& transport) {
   return std::make_unique<AnalyticFlows>(transport);
 }
 
+void Flows::absorb(Flows&, Time) {
+  throw InternalError("only decomposed flows can absorb others");
+}
+
 std::unique_ptr<Flows> make_flows(const Transport& transport, std::shared_ptr<const Graph> fabric) {
   if (transport.fidelity == Fidelity::packet && needs_per_packet(transport))
     return make_per_packet_flows(transport, std::move(fabric));

@@ -54,8 +54,10 @@ class ComponentCache {
   const std::shared_ptr<const Graph>& fabric() const { return fabric_; }
   /// Returns an empty engine for simulations that are not cached.
   std::unique_ptr<Engine> borrow_engine();
-  /// Takes such an engine back for reuse.
-  void return_engine(std::unique_ptr<Engine> engine) { spare_engines_.push_back(std::move(engine)); }
+  /// Takes such an engine, or a copy of one, back for reuse, if it has not enough of them.
+  void return_engine(std::unique_ptr<Engine> engine) {
+    if (spare_engines_.size() < kSpareEngines) spare_engines_.push_back(std::move(engine));
+  }
   /// Adds the work of such an engine to link_hops().
   void count_simulated(const Counters& simulated) { link_hops_.simulated += simulated.link_hops; }
 
@@ -73,6 +75,7 @@ class ComponentCache {
   const LinkHops& link_hops() const { return link_hops_; }
 
  private:
+  static constexpr std::size_t kSpareEngines = 16;  // copies are returned too, so that more would pile up
   struct Key {
     std::array<std::uint64_t, 2> digest;
     std::uint64_t size;

@@ -15,6 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/flows/flow_component.hpp"
+#include "core/network/flows/flow_routes.hpp"
 #include "core/network/flows/joint_simulation.hpp"
 #include "core/sharing/union_find.hpp"
 
@@ -34,32 +35,16 @@ constexpr std::int64_t kMaxBalance = 20'000'000;  // maximum savings carried ove
 constexpr std::int64_t kMinHopsPerWord = 4;  // link-hops per state word before the joint simulation is decomposed again
 constexpr std::uint32_t kMaxDoublings = 6;   // maximum doublings of that, one per decomposition without hits
 
-void append_spec(StateWords& words, const LinkSpec& spec) {
-  words.insert(words.end(),
-               {static_cast<std::uint64_t>(spec.bits_per_second), static_cast<std::uint64_t>(spec.latency_ps),
-                static_cast<std::uint64_t>(spec.leaves_gpu + 2 * spec.enters_gpu + 4 * spec.scale_up)});
-}
-
 /// Flows by connected components, with a cache of their results.
 class DecomposedFlows final : public Flows {
  public:
   explicit DecomposedFlows(ComponentCache& cache) : cache_(&cache), joint_(cache) {}
 
   std::uint32_t add_link(const LinkSpec& spec) override {
-    specs_.push_back(spec);
     owner_.push_back(kNone);
-    return static_cast<std::uint32_t>(specs_.size() - 1);
+    return routes_.add_link(spec);
   }
-
-  std::uint32_t add_route(const Route& route) override {
-    // Routes with the same link specs share their initial states.
-    StateWords shape;
-    for (const std::uint32_t link : route) append_spec(shape, specs_[link]);
-    const auto [found, is_new] = shapes_.try_emplace(std::move(shape), static_cast<std::uint32_t>(fresh_.size()));
-    if (is_new) fresh_.emplace_back();
-    routes_.push_back({route, found->second});
-    return static_cast<std::uint32_t>(routes_.size() - 1);
-  }
+  std::uint32_t add_route(const Route& route) override { return routes_.add(route); }
 
   void set_tie_order(const std::vector<std::uint32_t>& tie_order) override {
     tie_order_ = tie_order;
@@ -69,7 +54,7 @@ class DecomposedFlows final : public Flows {
 
   void start(FlowId id, std::uint32_t route, std::int64_t bytes) override {
     const std::uint32_t component = open_component();
-    for (const std::uint32_t link : routes_[route].links) {
+    for (const std::uint32_t link : routes_.links_of(route)) {
       if (owner_[link] == kNone)
         owner_[link] = component;
       else
@@ -118,13 +103,9 @@ class DecomposedFlows final : public Flows {
   }
   const Counters& counters() const override { return counters_; }
   std::unique_ptr<Flows> clone() const override { return std::make_unique<DecomposedFlows>(*this); }
+  void absorb(Flows& other, Time shift) override { absorb(dynamic_cast<DecomposedFlows&>(other), shift); }
 
  private:
-  struct RoutedShape {
-    Route links;
-    std::uint32_t shape;
-  };
-
   std::uint32_t open_component() {
     std::uint32_t slot = static_cast<std::uint32_t>(components_.size());
     if (free_.empty()) {
@@ -295,7 +276,7 @@ class DecomposedFlows final : public Flows {
       // (group, component) of existing components that share a link with a start.
       std::vector<std::pair<std::uint32_t, std::uint32_t>> touched;
       for (const PendingStart& start : starts_)
-        for (const std::uint32_t link : routes_[start.route].links) {
+        for (const std::uint32_t link : routes_.links_of(start.route)) {
           const std::uint32_t owner = owner_[link];
           if (components_[owner].state) touched.emplace_back(group_.root(owner), owner);
         }
@@ -327,9 +308,9 @@ class DecomposedFlows final : public Flows {
     if (starts.size() == 1 && old.first == old.second) {
       const PendingStart& start = starts.front();
       FlowComponent& component = components_[start.group];
-      component.state = fresh(start.route, start.bytes);
+      component.state = routes_.fresh(start.route, start.bytes, *cache_);
       component.flows = {start.id};
-      component.links = routes_[start.route].links;
+      component.links = routes_.links_of(start.route);
       unscheduled_.push_back(start.group);
       return;
     }
@@ -363,19 +344,6 @@ class DecomposedFlows final : public Flows {
     }
   }
 
-  /// The states of components at now() and the flows that start in them. Flows and links are indexed by their slot in
-  /// an engine that loads the states, adds the fresh links and starts the flows in this order.
-  struct JoinProblem {
-    std::vector<std::shared_ptr<const State>> states;
-    std::vector<Route> routes;    // routes of the new flows, by link slot
-    std::vector<LinkSpec> fresh;  // links that are in none of the states
-    std::vector<FlowId> ids;
-    std::vector<std::uint32_t> links;
-    std::vector<std::uint64_t> orders;
-    std::int64_t credit = 0;
-    StateWords words;  // canonical description of the join: the cache key
-  };
-
   JoinProblem build_join(std::span<const PendingStart> starts, std::pair<TouchedIterator, TouchedIterator> old) {
     JoinProblem created;
     created.credit = first_credit();
@@ -390,18 +358,18 @@ class DecomposedFlows final : public Flows {
       created.links.insert(created.links.end(), component.links.begin(), component.links.end());
       close_component(it->second);
     }
-    slot_of_link_.resize(specs_.size(), kNone);
+    slot_of_link_.resize(owner_.size(), kNone);
     for (std::uint32_t slot = 0; slot < created.links.size(); ++slot) slot_of_link_[created.links[slot]] = slot;
     for (const PendingStart& start : starts) {
       Route& route = created.routes.emplace_back();
       created.words.push_back(static_cast<std::uint64_t>(start.bytes));
-      created.words.push_back(routes_[start.route].links.size());
-      for (const std::uint32_t link : routes_[start.route].links) {
+      created.words.push_back(routes_.links_of(start.route).size());
+      for (const std::uint32_t link : routes_.links_of(start.route)) {
         if (slot_of_link_[link] == kNone) {
           slot_of_link_[link] = static_cast<std::uint32_t>(created.links.size());
           created.links.push_back(link);
-          created.fresh.push_back(specs_[link]);
-          append_spec(created.words, specs_[link]);
+          created.fresh.push_back(routes_.specs()[link]);
+          append_spec(created.words, routes_.specs()[link]);
         }
         route.push_back(slot_of_link_[link]);
         created.words.push_back(route.back());
@@ -424,8 +392,8 @@ class DecomposedFlows final : public Flows {
       move_to_joint(it->second);
     }
     for (const PendingStart& start : starts) {
-      const Route& links = routes_[start.route].links;
-      joint_.start(start.id, links, specs_, start.bytes, order(start.id));
+      const Route& links = routes_.links_of(start.route);
+      joint_.start(start.id, links, routes_.specs(), start.bytes, order(start.id));
       for (const std::uint32_t link : links) owner_[link] = joint_slot_;
       close_component(start.group);
     }
@@ -453,14 +421,49 @@ class DecomposedFlows final : public Flows {
     component.state_time = now_;
   }
 
-  /// Returns the state of a single flow that has just started.
-  std::shared_ptr<const State> fresh(std::uint32_t route, std::int64_t bytes) {
-    auto& known = fresh_[routes_[route].shape];
-    for (const auto& [size, state] : known)
-      if (size == bytes) return state;
-    std::vector<LinkSpec> path;
-    for (const std::uint32_t link : routes_[route].links) path.push_back(specs_[link]);
-    return known.emplace_back(bytes, cache_->fresh(path, bytes)).second;
+  void absorb(DecomposedFlows& other, Time shift) {
+    const auto first_link = static_cast<std::uint32_t>(owner_.size()), first_route = routes_.routes();
+    const auto first_collective = static_cast<std::uint32_t>(tie_order_.size());
+    const std::vector<PendingStart> starts = other.take_starts();
+    if (other.joint_.running()) other.decompose();
+    routes_.append(other.routes_);
+    owner_.resize(routes_.specs().size(), kNone);
+    std::vector<std::uint32_t> slots(other.components_.size(), kNone);  // by slot of the other
+    for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
+      FlowComponent& from = other.components_[slot];
+      if (!from.live) continue;
+      slots[slot] = open_component();
+      FlowComponent& component = components_[slots[slot]];
+      const std::uint32_t generation = component.generation;
+      component = std::move(from);
+      component.generation = generation;
+      component.state_time += shift;
+      for (FlowId& id : component.flows) id.collective += first_collective;
+      for (std::uint32_t& link : component.links) owner_[link += first_link] = slots[slot];
+    }
+    for (; !other.completions_.empty(); other.completions_.pop()) {
+      const Completion& due = other.completions_.top();
+      if (slots[due.component] != kNone && due.generation == other.components_[due.component].generation)
+        completions_.push({due.at + shift, slots[due.component], components_[slots[due.component]].generation});
+    }
+    for (const std::uint32_t slot : other.unscheduled_)
+      if (slots[slot] != kNone) unscheduled_.push_back(slots[slot]);
+    for (PendingStart one : starts) {
+      one.id.collective += first_collective;
+      start(one.id, first_route + one.route, one.bytes);
+    }
+    last_activity_ = std::max(last_activity_, other.last_activity_ + shift);
+    counters_ += other.counters_;
+  }
+
+  /// Takes back the flows that start at this instant and have not been processed.
+  std::vector<PendingStart> take_starts() {
+    for (const PendingStart& start : starts_) {
+      for (const std::uint32_t link : routes_.links_of(start.route))
+        if (owner_[link] == start.group) owner_[link] = kNone;
+      close_component(start.group);
+    }
+    return std::exchange(starts_, {});
   }
 
   ComponentCache* cache_;
@@ -468,11 +471,8 @@ class DecomposedFlows final : public Flows {
   std::uint32_t joint_slot_ = kNone;  // represents the joint simulation among the components while it runs
   std::uint32_t doublings_ = 0;
   Time now_ = 0, last_activity_ = 0;
-  std::vector<LinkSpec> specs_;
   std::vector<std::uint32_t> owner_;  // by link: the slot of its component, or kNone
-  std::vector<RoutedShape> routes_;
-  std::map<StateWords, std::uint32_t> shapes_;
-  std::vector<std::vector<std::pair<std::int64_t, std::shared_ptr<const State>>>> fresh_;  // by shape: (bytes, state)
+  FlowRoutes routes_;
   std::vector<std::uint32_t> tie_order_;
   std::vector<FlowComponent> components_;
   sharing::UnionFind group_;  // connects the component slots of flows that start at this instant

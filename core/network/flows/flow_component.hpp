@@ -37,4 +37,17 @@ struct PendingStart {
   std::uint32_t group;  // a component slot; starts with the same root in group_ belong to one component
 };
 
+/// The states of components at now() and the flows that start in them. Flows and links are indexed by their slot in
+/// an engine that loads the states, adds the fresh links and starts the flows in this order.
+struct JoinProblem {
+  std::vector<std::shared_ptr<const State>> states;
+  std::vector<Route> routes;    // routes of the new flows, by link slot
+  std::vector<LinkSpec> fresh;  // links that are in none of the states
+  std::vector<FlowId> ids;
+  std::vector<std::uint32_t> links;
+  std::vector<std::uint64_t> orders;
+  std::int64_t credit = 0;
+  StateWords words;  // canonical description of the join: the cache key
+};
+
 }  // namespace manyworlds::core::network

@@ -59,6 +59,10 @@ class Flows {
   virtual void record_acknowledgements() {}
   virtual std::vector<std::pair<FlowId, Time>> acknowledgements() const { return {}; }
   virtual std::unique_ptr<Flows> clone() const = 0;
+  /// Takes over the links, routes and transfers of `other`, of the same implementation and with the same clock but for
+  /// `shift`, which is added to its times. Its links, routes and collectives are numbered on from those known so far;
+  /// the tie order must be set anew before anything else is done. Throws InternalError unless flows are decomposed.
+  virtual void absorb(Flows& other, Time shift);
 };
 
 /// Returns plain flows: one event loop on the engine for pinned paths.

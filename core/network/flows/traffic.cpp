@@ -17,6 +17,7 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 Traffic::Traffic(const Traffic& other)
     : flows_(other.flows_->clone()),
       routes_(other.routes_),
+      routes_added_(other.routes_added_),
       running_(other.running_),
       slot_of_(other.slot_of_),
       free_(other.free_),
@@ -24,7 +25,7 @@ Traffic::Traffic(const Traffic& other)
 
 std::uint32_t Traffic::add_routes(const std::vector<Route>& routes) {
   std::vector<std::uint32_t>& numbers = routes_.emplace_back();
-  for (const Route& route : routes) numbers.push_back(flows_->add_route(route));
+  for (const Route& route : routes) numbers.push_back(flows_->add_route(route)), ++routes_added_;
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
@@ -179,6 +180,33 @@ void Traffic::advance(Time limit, std::vector<Exit>& exits) {
     start_delayed();
   } while (exits.size() == before && (!finished_.empty() || until < limit));
   std::sort(exits.begin() + static_cast<std::ptrdiff_t>(before), exits.end());
+}
+
+void Traffic::absorb(Traffic other, Time shift) {
+  MANYWORLDS_CHECK(other.now() + shift == now(), "traffic at {} absorbs traffic at {}", now(), other.now() + shift);
+  const auto first_collective = static_cast<std::uint32_t>(slot_of_.size());
+  const auto first_routes = static_cast<std::uint32_t>(routes_.size());
+  const std::uint32_t first_route = routes_added_;
+  routes_added_ += other.routes_added_;
+  for (std::vector<std::uint32_t>& routes : other.routes_) {
+    for (std::uint32_t& route : routes) route += first_route;
+    routes_.push_back(std::move(routes));
+  }
+  for (const std::uint32_t slot : other.slot_of_) {
+    if (slot == kNone) {
+      slot_of_.push_back(kNone);
+      continue;
+    }
+    RunningCollective& taken = other.running_[slot];
+    taken.routes += first_routes;
+    open_slot(0, 0) = std::move(taken);
+  }
+  for (DelayedStart item : other.delayed_) {
+    item.at += shift;
+    item.item.collective += first_collective;
+    postpone(item);
+  }
+  flows_->absorb(*other.flows_, shift);
 }
 
 }  // namespace manyworlds::core::network

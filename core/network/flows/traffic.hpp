@@ -52,6 +52,10 @@ class Traffic {
   /// Advances to the first instant with exits, at most to `limit`, and appends them in ascending order.
   void advance(Time limit, std::vector<Exit>& exits);
 
+  /// Takes over the collectives of `other`, whose times differ by `shift` and which has reached now(), with its links,
+  /// sets of routes and collectives numbered on from those known so far. The tie order must then be set anew.
+  void absorb(Traffic other, Time shift);
+
   /// Returns the waiting links of a PFC deadlock, as Flows does.
   PauseDependencies deadlock() const { return flows_->deadlock(); }
 
@@ -98,6 +102,7 @@ class Traffic {
 
   std::unique_ptr<Flows> flows_;
   std::vector<std::vector<std::uint32_t>> routes_;  // by set and pair: route number of the flows
+  std::uint32_t routes_added_ = 0;                  // to the flows
   std::vector<RunningCollective> running_;          // slots, reused after a collective ends
   std::vector<std::uint32_t> slot_of_, free_;       // slot of each collective (kNone after its end); free slots
   std::vector<DelayedStart> delayed_;               // a heap, earliest first

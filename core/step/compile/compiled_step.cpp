@@ -1,12 +1,13 @@
 #include "core/step/compile/compiled_step.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
 #include "core/network/fabric/kept_link.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/step/symmetry/packet_symmetry.hpp"
 
 namespace manyworlds::core::step {
 
@@ -107,12 +108,10 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
     if (!known) known = std::make_shared<FluidSymmetry>(fluid_symmetry_of(*layout_, collectives, dags));
     fluid_symmetry_ = known;
     symmetry_ = known->ranks;
-  } else if (auto packets = packet_symmetry_of(*layout_, by_kind, dags)) {
-    symmetry_ = std::move(packets->ranks);
-    representative_link_ = std::move(packets->representative_link);
-    copies_ = packets->copies;
   } else {
-    symmetry_ = trivial_symmetry(*layout_);
+    PacketSymmetry packets = packet_symmetry_of(*layout_, collectives_of(by_kind, dags), dags);
+    symmetry_ = std::move(packets.ranks);
+    representative_link_ = std::move(packets.representative_link);
   }
   const IdVector<GroupId, Group>& groups = layout_->groups();
   IdVector<GroupId, std::vector<GroupId>> equivalent_groups(
@@ -164,14 +163,20 @@ std::vector<ShapedOperations> CompiledStep::shapes_by_kind() const {
   return all;
 }
 
+/// Packet by packet, members may be rotated only where that keeps the order in which transfers are numbered.
 std::vector<KindCollectives> CompiledStep::collectives_of(const std::vector<ShapedOperations>& by_kind,
-                                                          DagCache& dags) {
+                                                          DagCache& dags) const {
+  const bool packets = transport().fidelity == network::Fidelity::packet;
   std::vector<KindCollectives> all;
   for (const ShapedOperations& operations : by_kind) {
     KindCollectives& result = all.emplace_back();
     for (const collective::Shape& shape : operations.shapes) {
       result.dags.push_back(dags.canonical(shape));
-      if (dag_is_byte_independent(shape)) result.rotation &= wire_bytes_per_transfer(shape, false) >= 0;
+      const auto generator = packets ? collective::generator_of(shape, shape.members) : nullptr;
+      if ((packets && !generator) || (dag_is_byte_independent(shape) && wire_bytes_per_transfer(shape, false) < 0))
+        result.rotation_unit = UINT32_MAX;
+      else if (generator && result.rotation_unit != UINT32_MAX)
+        result.rotation_unit = std::lcm(result.rotation_unit, generator->least_width());
     }
     std::sort(result.dags.begin(), result.dags.end());
     result.dags.erase(std::unique(result.dags.begin(), result.dags.end()), result.dags.end());

@@ -37,6 +37,8 @@ struct CollectiveOp {
   std::vector<std::pair<std::uint32_t, Time>> busy;  // (network link or pool, time for which an instance occupies it)
   /// Returns the number of group members that each member of `dag` represents.
   std::int64_t ranks_per_member() const { return dag->members == 0 ? 1 : shape.members / dag->members; }
+  /// Returns how many connections, and packet by packet also links, each of `connections` stands for.
+  std::int64_t copies() const { return groups * ranks_per_member(); }
 };
 
 /// The load of one instance of a collective operation on its links.
@@ -71,8 +73,8 @@ class LinkLoads {
   std::vector<std::int64_t> on_link_;  // bytes, while they are added up
 };
 
-/// Which ranks are simulated: all, or one representative of each class of equivalent ranks (rank_symmetry.hpp; for
-/// packets packet_symmetry.hpp), which may be all.
+/// Which ranks are simulated: all, or one representative of each class of equivalent ranks (rank_symmetry.hpp),
+/// which may be all.
 enum class Ranks : std::uint8_t { all, representatives };
 /// Whether representatives may be simulated: in a composed step, without skipping by rate, which is not exact, of
 /// packets and fluids only on pinned paths, and if no cable fails on the way, which tells apart what was alike.
@@ -90,8 +92,6 @@ class CompiledStep {
   const std::vector<workload::Program>& programs() const { return programs_; }  // by class of ranks
   /// Returns the representatives and the equivalent groups. With Ranks::all every rank is its own representative.
   const RankSymmetry& symmetry() const { return symmetry_; }
-  /// Returns how many equal episodes one of the network stands for; with packets, it is the same number for all.
-  std::uint32_t copies() const { return copies_; }
   /// Returns the routes of an operation in a group that is equivalent to its own, of the whole DAG's pairs.
   const Connections& connections_of(const CollectiveOp& op, GroupId group) const {
     return *layout_->connections_of(group, op.connectivity);
@@ -128,7 +128,7 @@ class CompiledStep {
   void add_programs();
   void add_pools(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
   std::vector<ShapedOperations> shapes_by_kind() const;
-  static std::vector<KindCollectives> collectives_of(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
+  std::vector<KindCollectives> collectives_of(const std::vector<ShapedOperations>& by_kind, DagCache& dags) const;
   void check_members(GroupId group) const;
   void add_group(GroupId group, const std::vector<GroupId>& equivalent_groups, const ShapedOperations& operations,
                  DagCache& dags, LinkLoads& link_loads);
@@ -145,8 +145,7 @@ class CompiledStep {
   Configuration configuration_;
   std::shared_ptr<RankLayout> layout_;
   RankSymmetry symmetry_;
-  std::vector<std::uint32_t> representative_link_;  // by link; empty if every link represents itself
-  std::uint32_t copies_ = 1;
+  std::vector<std::uint32_t> representative_link_;       // by link; empty if every link represents itself
   std::shared_ptr<const FluidSymmetry> fluid_symmetry_;  // null but for representatives of fluids
   std::map<std::pair<const Connections*, const collective::QuotientDag*>, std::shared_ptr<const Connections>>
       merged_connections_;

@@ -128,8 +128,9 @@ struct FluidSymmetry;
 /// The collectives that groups of one kind run.
 struct KindCollectives {
   std::vector<std::shared_ptr<const collective::Dag>> dags;
-  bool rotation =
-      true;  // false: the DAGs do not hold the unequal bytes of some transfers, so members may not be rotated
+  /// Members may be rotated by multiples of this; UINT32_MAX if by none, as where the DAGs do not hold the unequal
+  /// bytes of some transfers.
+  std::uint32_t rotation_unit = 1;
   auto operator<=>(const KindCollectives&) const = default;
 };
 

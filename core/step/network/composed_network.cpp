@@ -84,12 +84,14 @@ class ComposedNetwork final : public KeyedNetwork {
   void begin_isolated(Time at, const ContentionGroup& contention_group);
   void schedule_isolated(std::uint32_t index);
   std::uint32_t convert_to_episode(std::uint32_t index);
-  std::uint32_t merge(const std::vector<std::uint32_t>& components);
+  std::uint32_t merge(Time at, const std::vector<std::uint32_t>& components);
+  std::uint32_t replay_together(const std::vector<std::uint32_t>& components);
+  void absorb(Time at, std::uint32_t index, std::uint32_t other);
   void join(Time at, std::uint32_t index, const ContentionGroup& contention_group);
   LogEntry::JoiningCollective joining(Component& component, InstanceId instance);
-  void number_group(Component& component, GroupId group, LogEntry::JoiningCollective& joining);
+  static std::pair<std::uint32_t, std::uint32_t> number_group(Component& component, GroupId group);
   std::pair<std::uint32_t, bool> number_of_link(Component& component, std::uint32_t link);
-  void extend(Component& component, LogEntry entry);
+  void extend(Component& component, LogEntry entry, std::shared_ptr<Episode> absorbed = nullptr);
   void count(const CollectiveOp& collective_op);
 
   const CompiledStep& compiled_;
@@ -151,8 +153,10 @@ bool ComposedNetwork::drained(Component& component, Time at) {
     if (!component.episode->is_over(at - component.origin)) return false;
     UsageCount& used = episode_usage_[component.episode->key()];
     if (used.times == 0) used = {component.episode->text(), component.episode->last_exit(), 0};
-    used.times += compiled_.copies();
-    counters_ += component.episode->counters() * compiled_.copies();
+    // Links that share traffic stand for equally many.
+    const std::int64_t copies = compiled_.collective_op_of(component.instances[0]).copies();
+    used.times += copies;
+    counters_ += component.episode->counters() * copies;
   }
   release(index);
   return true;
@@ -175,7 +179,7 @@ void ComposedNetwork::enter(Time at, const std::vector<Member>& members) {
       index = convert_to_episode(contention_group.components[0]);
     } else {
       for (std::uint32_t& component : contention_group.components) component = convert_to_episode(component);
-      index = merge(contention_group.components);
+      index = merge(at, contention_group.components);
     }
     join(at, index, contention_group);
   }
@@ -242,7 +246,7 @@ std::pair<std::uint32_t, bool> ComposedNetwork::number_of_link(Component& compon
 LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, InstanceId instance) {
   const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
   LogEntry::JoiningCollective result{collective_op.shape, collective_op.dag, 0, 0, 0, {}, {}, {}};
-  number_group(component, collective_op.group, result);
+  std::tie(result.group, result.place) = number_group(component, collective_op.group);
   const auto [connections, first] = component.connections.try_emplace(
       collective_op.connections.get(), static_cast<std::uint32_t>(component.connections.size()));
   result.connections = connections->second;
@@ -267,21 +271,21 @@ LogEntry::JoiningCollective ComposedNetwork::joining(Component& component, Insta
   return result;
 }
 
-void ComposedNetwork::number_group(Component& component, GroupId group, LogEntry::JoiningCollective& joining) {
+/// Returns the number of a group in a component, and its place among the others if it is new there (TieOrder::add).
+std::pair<std::uint32_t, std::uint32_t> ComposedNetwork::number_group(Component& component, GroupId group) {
   auto& groups = component.groups;
   const auto at = std::lower_bound(groups.begin(), groups.end(), std::pair{group, std::uint32_t{0}});
-  const bool known = at != groups.end() && at->first == group;
-  joining.group = known ? at->second : static_cast<std::uint32_t>(groups.size());
-  if (known) return;
-  joining.place = static_cast<std::uint32_t>(at - groups.begin());
-  groups.insert(at, {group, joining.group});
+  if (at != groups.end() && at->first == group) return {at->second, 0};
+  const std::pair result{static_cast<std::uint32_t>(groups.size()), static_cast<std::uint32_t>(at - groups.begin())};
+  groups.insert(at, {group, result.first});
+  return result;
 }
 
 /// Adds an entry to the log of a component, in which the instances that join are the last.
-void ComposedNetwork::extend(Component& component, LogEntry entry) {
+void ComposedNetwork::extend(Component& component, LogEntry entry, std::shared_ptr<Episode> absorbed) {
   const std::size_t joined = entry.joining.size();
   component.log.push_back(std::make_shared<const LogEntry>(std::move(entry)));
-  component.episode = episodes_.extend(std::move(component.episode), component.log);
+  component.episode = episodes_.extend(std::move(component.episode), component.log, std::move(absorbed));
   if (begun_.insert(component.episode->key()).second)
     for (std::size_t i = component.instances.size() - joined; i < component.instances.size(); ++i)
       count(compiled_.collective_op_of(component.instances[i]));
@@ -307,8 +311,50 @@ void ComposedNetwork::join(Time at, std::uint32_t index, const ContentionGroup& 
                    "what joined at {} changed an exit before it", at);
 }
 
-/// Merges the components that a new collective joins into one: their logs are merged by time and replayed.
-std::uint32_t ComposedNetwork::merge(const std::vector<std::uint32_t>& components) {
+/// Merges the components that a new collective joins into one: the first to begin absorbs the others.
+std::uint32_t ComposedNetwork::merge(Time at, const std::vector<std::uint32_t>& components) {
+  if (per_packet_) return replay_together(components);
+  const std::uint32_t index = *std::min_element(
+      components.begin(), components.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return components_[a].origin < components_[b].origin; });
+  for (const std::uint32_t other : components)
+    if (other != index) absorb(at, index, other);
+  return index;
+}
+
+/// Makes `other` a part of the component `index`; what both have reached goes on there.
+void ComposedNetwork::absorb(Time at, std::uint32_t index, std::uint32_t other) {
+  std::erase(running_episodes_, other);
+  free_.push_back(other);
+  Component absorbed = std::move(components_[other]);
+  components_[other].clear();
+  Component& component = components_[index];
+  LogEntry::Absorbed how{std::move(absorbed.log), absorbed.episode->key(), absorbed.origin - component.origin, {}};
+  how.groups.resize(absorbed.groups.size());
+  std::sort(absorbed.groups.begin(), absorbed.groups.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
+  for (const auto& [group, number] : absorbed.groups) how.groups[number] = number_group(component, group);
+  for (const InstanceId instance : absorbed.instances) {
+    contention_.place(instance, index);
+    number_in_component_[instance] = static_cast<std::uint32_t>(component.instances.size());
+    component.instances.push_back(instance);
+  }
+  contention_.assign_links(absorbed.links, index);
+  for (const std::uint32_t link : absorbed.links) number_of_link(component, link);
+  const auto connections = static_cast<std::uint32_t>(component.connections.size());
+  for (const auto& [of, number] : absorbed.connections)
+    MANYWORLDS_CHECK(component.connections.emplace(of, connections + number).second,
+                     "components of {} and {} collectives share connections", component.instances.size(),
+                     absorbed.instances.size());
+  component.exits_taken += absorbed.exits_taken;
+  LogEntry entry;
+  entry.at = at - component.origin;
+  entry.absorbed = std::make_shared<const LogEntry::Absorbed>(std::move(how));
+  extend(component, std::move(entry), std::move(absorbed.episode));
+}
+
+/// Merges components of the per-packet engine: their logs are merged by time and replayed.
+std::uint32_t ComposedNetwork::replay_together(const std::vector<std::uint32_t>& components) {
   Time origin = kNever;
   for (const std::uint32_t index : components) origin = std::min(origin, components_[index].origin);
   std::vector<Component> merged;

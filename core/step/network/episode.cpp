@@ -37,6 +37,10 @@ sharing::Key key_of(const sharing::Key& before, const LogEntry& entry) {
   }
   writer.integer(static_cast<std::int64_t>(entry.entries.size()));
   for (const auto& [collective, member] : entry.entries) writer.integer(collective).integer(member);
+  if (entry.absorbed) {
+    writer.text("absorbed").key(entry.absorbed->key).integer(entry.absorbed->shift);
+    for (const auto& [group, position] : entry.absorbed->groups) writer.integer(group).integer(position);
+  }
   return writer.finish();
 }
 
@@ -72,13 +76,17 @@ void Episode::join(const LogEntry::JoiningCollective& joining) {
   open_members_ += joining.dag->members;
 }
 
-void Episode::append(const LogEntry& entry, const sharing::Key& key) {
-  while (traffic_.now() < entry.at) traffic_.advance(entry.at, exits_);
-  MANYWORLDS_CHECK(now() == entry.at, "an entry at {} joins an episode that has reached {}", entry.at, now());
-  const auto first = std::find_if(exits_.begin(), exits_.end(), [&](const auto& exit) { return exit.at >= entry.at; });
+void Episode::reach(Time at) {
+  while (traffic_.now() < at) traffic_.advance(at, exits_);
+  MANYWORLDS_CHECK(now() == at, "an entry at {} joins an episode that has reached {}", at, now());
+  const auto first = std::find_if(exits_.begin(), exits_.end(), [&](const auto& exit) { return exit.at >= at; });
   if (first != exits_.begin()) last_exit_ = std::prev(first)->at;
   past_exits_ += static_cast<std::size_t>(first - exits_.begin());
   exits_.erase(exits_.begin(), first);
+}
+
+void Episode::append(const LogEntry& entry, const sharing::Key& key) {
+  reach(entry.at);
   for (const LogEntry::JoiningCollective& joining : entry.joining) join(joining);
   for (const auto& [collective, member] : entry.entries) traffic_.enter(collective, member);
   entered_ += entry.entries.size();
@@ -87,10 +95,50 @@ void Episode::append(const LogEntry& entry, const sharing::Key& key) {
   key_ = key;
 }
 
+void Episode::absorb(const LogEntry::Absorbed& how, Time at, Episode other, const sharing::Key& key) {
+  reach(at);
+  other.reach(at - how.shift);
+  const auto first = static_cast<std::uint32_t>(tie_order_.all().size());
+  tie_order_.absorb(other.tie_order_, how.groups);
+  traffic_.absorb(std::move(other.traffic_), how.shift);
+  traffic_.set_tie_order(tie_order_.all());
+  connections_ += other.connections_;
+  for (const network::Exit& exit : other.exits_)
+    exits_.push_back({exit.at + how.shift, first + exit.collective, exit.member});
+  std::sort(exits_.begin(), exits_.end());
+  past_exits_ += other.past_exits_;
+  last_exit_ = std::max(last_exit_, other.last_exit_ + how.shift);
+  open_members_ += other.open_members_, entered_ += other.entered_, instants_ += other.instants_;
+  is_begun_ = false;
+  key_ = key;
+}
+
 EpisodeCache::EpisodeCache(network::ComponentCache& cache, bool share)
     : cache_(cache), share_(share), empty_log_key_(key_of(cache.transport())) {}
 
-std::shared_ptr<Episode> EpisodeCache::extend(std::shared_ptr<Episode> before, const Log& log) {
+Episode EpisodeCache::replay(LogEntries log) {
+  Episode episode(cache_);
+  sharing::Key key = empty_log_key_;
+  for (const auto& entry : log) {
+    key = key_of(key, *entry);
+    if (entry->absorbed)
+      episode.absorb(*entry->absorbed, entry->at, replay(entry->absorbed->log), key);
+    else
+      episode.append(*entry, key);
+  }
+  return episode;
+}
+
+std::shared_ptr<Episode> EpisodeCache::own(std::shared_ptr<Episode> episode, LogEntries log, Time at) {
+  // Another component with the same log has been simulated further already.
+  if (episode->now() > at) return std::make_shared<Episode>(replay(log));
+  if (episode.use_count() > 1) return std::make_shared<Episode>(*episode);
+  episodes_.erase(episode->key());  // no other component holds it, so it is continued under its new key
+  return episode;
+}
+
+std::shared_ptr<Episode> EpisodeCache::extend(std::shared_ptr<Episode> before, const Log& log,
+                                              std::shared_ptr<Episode> absorbed) {
   const LogEntry& entry = *log.back();
   const sharing::Key key = key_of(before ? before->key() : empty_log_key_, entry);
   if (share_) {
@@ -100,23 +148,13 @@ std::shared_ptr<Episode> EpisodeCache::extend(std::shared_ptr<Episode> before, c
     }
     if (auto found = episodes_[key].lock()) return found;
   }
-  std::shared_ptr<Episode> episode;
-  if (!before) {
-    episode = std::make_shared<Episode>(cache_);
-  } else if (before->now() <= entry.at) {
-    if (before.use_count() == 1) {
-      episodes_.erase(before->key());  // no other component holds it, so it is continued under its new key
-      episode = std::move(before);
-    } else {
-      episode = std::make_shared<Episode>(*before);
-    }
-  } else {
-    // A component with the same log has been simulated further already, so the log is replayed, mostly from the cache.
-    episode = std::make_shared<Episode>(cache_);
-    sharing::Key replayed = empty_log_key_;
-    for (std::size_t i = 0; i + 1 < log.size(); ++i) episode->append(*log[i], replayed = key_of(replayed, *log[i]));
-  }
-  episode->append(entry, key);
+  std::shared_ptr<Episode> episode = before ? own(std::move(before), LogEntries(log).first(log.size() - 1), entry.at)
+                                            : std::make_shared<Episode>(cache_);
+  if (entry.absorbed)
+    episode->absorb(*entry.absorbed, entry.at,
+                    std::move(*own(std::move(absorbed), entry.absorbed->log, entry.at - entry.absorbed->shift)), key);
+  else
+    episode->append(entry, key);
   if (share_) episodes_[key] = episode;
   return episode;
 }

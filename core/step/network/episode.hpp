@@ -1,7 +1,8 @@
 // An episode: collectives that overlap in time and share links, simulated together, packet by packet. Its key is
 // computed from its log (which member entered which collective, when and over which links, all relative to its
 // beginning), and its exits are a pure function of that log. Extending the log gives a new episode, which continues the
-// old one: itself if nobody else holds it, else a copy, or from the beginning if it is already past the entry.
+// old one: itself if nobody else holds it, else a copy, or from the beginning if it is already past the entry. Of two
+// components that a collective connects, one absorbs the other with the states that both have reached.
 // Components with equal logs, in one step or in different steps, share one episode.
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,9 @@
 #include "core/step/network/tie_order.hpp"
 
 namespace manyworlds::core::step {
+
+struct LogEntry;
+using Log = std::vector<std::shared_ptr<const LogEntry>>;
 
 /// The entries into a component at one instant.
 struct LogEntry {
@@ -32,12 +37,19 @@ struct LogEntry {
     // Its place in the tie order, for the per-packet engine, which does not change those of earlier ones.
     std::optional<std::uint32_t> order;
   };
+  /// Another component, which a collective that joins next has links with. Its groups, connections, links and
+  /// collectives are numbered on from those so far.
+  struct Absorbed {
+    Log log;
+    sharing::Key key;                                             // of that log
+    Time shift = 0;                                               // its beginning, relative to that of the component
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> groups;  // see TieOrder::absorb()
+  };
   Time at = 0;                                                   // relative to the beginning of the component
   std::vector<JoiningCollective> joining;                        // new collectives, numbered on from earlier entries
   std::vector<std::pair<std::uint32_t, std::uint32_t>> entries;  // (collective, member)
+  std::shared_ptr<const Absorbed> absorbed;                      // null: none; else nothing joins or enters
 };
-
-using Log = std::vector<std::shared_ptr<const LogEntry>>;
 
 class Episode {
  public:
@@ -68,8 +80,12 @@ class Episode {
 
  private:
   friend class EpisodeCache;
+  /// Simulates up to `at` and forgets earlier exits.
+  void reach(Time at);
   void append(const LogEntry& entry, const sharing::Key& key);
   void join(const LogEntry::JoiningCollective& joining);
+  /// Takes over the collectives of another episode, which has not been simulated further than `at` on this one's clock.
+  void absorb(const LogEntry::Absorbed& how, Time at, Episode other, const sharing::Key& key);
 
   sharing::Key key_;
   network::Traffic traffic_;
@@ -82,6 +98,9 @@ class Episode {
   bool is_begun_ = true;  // false from an entry on, until begin()
 };
 
+/// The first entries of a log.
+using LogEntries = std::span<const std::shared_ptr<const LogEntry>>;
+
 /// A cache of episodes by key. An episode lives as long as a component holds it. Not thread-safe.
 class EpisodeCache {
  public:
@@ -89,12 +108,19 @@ class EpisodeCache {
   EpisodeCache(network::ComponentCache& cache, bool share);
 
   /// Returns the episode with this log. `before` is the episode of the log without its last entry, or null if there is
-  /// none.
-  std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, const Log& log);
+  /// none; `absorbed` the one that the last entry absorbs, or null.
+  std::shared_ptr<Episode> extend(std::shared_ptr<Episode> before, const Log& log,
+                                  std::shared_ptr<Episode> absorbed = nullptr);
   /// Returns the cache of the components of all episodes.
   network::ComponentCache& components() { return cache_; }
 
  private:
+  /// Returns an episode with the log of `episode` that nobody else holds and that has not passed `at`: itself, a copy,
+  /// or a replay.
+  std::shared_ptr<Episode> own(std::shared_ptr<Episode> episode, LogEntries log, Time at);
+  /// Simulates a log from its beginning, mostly from the cache of components.
+  Episode replay(LogEntries log);
+
   network::ComponentCache& cache_;
   bool share_;
   sharing::Key empty_log_key_;  // key of the empty log

@@ -27,4 +27,13 @@ bool TieOrder::add(std::uint32_t group, std::uint32_t position) {
   return moved;
 }
 
+void TieOrder::absorb(const TieOrder& other, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& groups) {
+  std::vector<std::uint32_t> at_position(other.position_.size());
+  for (std::uint32_t group = 0; group < at_position.size(); ++group) at_position[other.position_[group]] = group;
+  for (const std::uint32_t number : other.numbers_) {
+    const auto& [group, position] = groups[at_position[number / other.reserved_]];
+    add(group, position);
+  }
+}
+
 }  // namespace manyworlds::core::step

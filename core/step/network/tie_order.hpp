@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace manyworlds::core::step {
@@ -13,6 +14,9 @@ class TieOrder {
   /// is inserted at `position` among the earlier ones; `position` is ignored for a known group. Returns whether numbers
   /// of earlier collectives changed.
   bool add(std::uint32_t group, std::uint32_t position);
+  /// Adds the collectives of `other`, in their order. `groups` has the number that each of its groups has here, and the
+  /// position of a new one among those before it.
+  void absorb(const TieOrder& other, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& groups);
   /// Returns the numbers of all collectives, in the order of add().
   const std::vector<std::uint32_t>& all() const { return numbers_; }
 

@@ -4,8 +4,9 @@
 
 namespace manyworlds::core::step {
 
-LinkColours::LinkColours(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags)
-    : layout_(layout), dags_(dags), colours_(layout.graph().links.size()) {
+LinkColours::LinkColours(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags,
+                         LinkOrder order)
+    : layout_(layout), dags_(dags), order_(order), colours_(layout.graph().links.size()) {
   for (const KindCollectives& collectives : by_kind) {
     std::vector<Connected>& connected = by_kind_.emplace_back();
     for (const auto& dag : collectives.dags) {
@@ -20,7 +21,7 @@ LinkColours::LinkColours(RankLayout& layout, const std::vector<KindCollectives>&
   struct Use {
     std::uint32_t link;
     GroupId group;
-    std::uint32_t connectivity, pair;
+    Passage passage;
     auto operator<=>(const Use&) const = default;
   };
   std::vector<Use> uses;
@@ -28,17 +29,18 @@ LinkColours::LinkColours(RankLayout& layout, const std::vector<KindCollectives>&
     for (const Connected& one : by_kind_[layout.groups()[group].kind]) {
       const std::vector<network::Route>& paths = routes(group, one);
       for (std::uint32_t pair = 0; pair < paths.size(); ++pair)
-        for (const std::uint32_t link : paths[pair]) uses.push_back({link, group, one.connectivity, pair});
+        for (std::uint32_t hop = 0; hop < paths[pair].size(); ++hop)
+          uses.push_back({paths[pair][hop], group, {one.connectivity, pair, order_ == LinkOrder::none ? 0 : hop}});
     }
   std::sort(uses.begin(), uses.end());
-  std::map<Pairs, std::uint32_t> numbers;
+  std::map<Passages, std::uint32_t> numbers;
   std::map<std::array<std::int64_t, 3>, std::uint32_t> specs;
   for (auto first = uses.begin(), last = first; first != uses.end(); first = last) {
-    Pairs pairs;
+    Passages passages;
     for (; last != uses.end() && last->link == first->link && last->group == first->group; ++last)
-      pairs.emplace_back(last->connectivity, last->pair);
-    const auto [known, is_new] = numbers.try_emplace(pairs, static_cast<std::uint32_t>(full_pairs_.size()));
-    if (is_new) full_pairs_.push_back(std::move(pairs));
+      passages.push_back(last->passage);
+    const auto [known, is_new] = numbers.try_emplace(passages, static_cast<std::uint32_t>(full_passages_.size()));
+    if (is_new) full_passages_.push_back(std::move(passages));
     crossings_.push_back({first->group, known->second});
     if (ranges_.empty() || ranges_.back().first != first->link) ranges_.emplace_back(first->link, 0);
     ranges_.back().second = static_cast<std::uint32_t>(crossings_.size());
@@ -48,25 +50,45 @@ LinkColours::LinkColours(RankLayout& layout, const std::vector<KindCollectives>&
         specs.try_emplace({spec.bits_per_second, spec.latency_ps, kind}, static_cast<std::uint32_t>(specs.size()))
             .first->second;
   }
+  if (order_ == LinkOrder::none) return;
+  range_of_.resize(layout.graph().links.size());
+  last_pair_.resize(layout.graph().links.size());
+  for (std::uint32_t i = 0; i < ranges_.size(); ++i) range_of_[ranges_[i].first] = i;
 }
 
-std::uint32_t LinkColours::rotation_of(GroupId group, std::uint32_t rotation) {
-  const auto members = static_cast<std::uint32_t>(layout_.groups()[group].ranks.size());
-  const auto repeats = [&](std::uint32_t shift) {
-    for (const Connected& one : by_kind_[layout_.groups()[group].kind]) {
-      const collective::QuotientDag& quotient = dags_.quotient_dag(one.dag, shift);
-      const std::vector<network::Route>& paths = routes(group, one);
-      for (std::size_t pair = 0; pair < paths.size(); ++pair)
-        if (!std::equal(paths[pair].begin(), paths[pair].end(),
-                        paths[quotient.pairs[quotient.representative[pair]]].begin(),
-                        [&](std::uint32_t a, std::uint32_t b) { return colours_[a] == colours_[b]; }))
-          return false;
+std::uint32_t LinkColours::place_of(GroupId group, std::uint32_t link) const {
+  const std::uint32_t range = range_of_[link];
+  const auto first = crossings_.begin() + (range == 0 ? 0 : ranges_[range - 1].second);
+  const auto found = std::lower_bound(first, crossings_.begin() + ranges_[range].second, group,
+                                      [](const Crossing& crossing, GroupId other) { return crossing.group < other; });
+  return static_cast<std::uint32_t>(found - first);
+}
+
+bool LinkColours::keeps_order(const std::vector<network::Route>& paths, const collective::QuotientDag& quotient) {
+  ++turn_;
+  for (std::size_t pair = 0; pair < paths.size(); ++pair)
+    for (const std::uint32_t link : paths[pair]) {
+      auto& [turn, next] = last_pair_[link];
+      if (turn == turn_ && quotient.representative[pair] < next) return false;
+      turn = turn_, next = quotient.representative[pair] + 1;
     }
-    return true;
+  return true;
+}
+
+bool LinkColours::may_rotate(GroupId group, std::uint32_t rotation) {
+  const auto alike = [&](std::uint32_t a, std::uint32_t b) {
+    return colours_[a] == colours_[b] && (order_ == LinkOrder::none || place_of(group, a) == place_of(group, b));
   };
-  std::uint32_t smallest = rotation;
-  while (smallest < members && (members % smallest != 0 || !repeats(smallest))) smallest += rotation;
-  return smallest;
+  for (const Connected& one : by_kind_[layout_.groups()[group].kind]) {
+    const collective::QuotientDag& quotient = dags_.quotient_dag(one.dag, rotation);
+    const std::vector<network::Route>& paths = routes(group, one);
+    for (std::size_t pair = 0; pair < paths.size(); ++pair)
+      if (!std::equal(paths[pair].begin(), paths[pair].end(),
+                      paths[quotient.pairs[quotient.representative[pair]]].begin(), alike))
+        return false;
+    if (order_ == LinkOrder::of_crossings && !keeps_order(paths, quotient)) return false;
+  }
+  return true;
 }
 
 void LinkColours::append_paths(GroupId group, std::uint32_t rotation, std::vector<std::uint32_t>& signature) {
@@ -77,24 +99,28 @@ void LinkColours::append_paths(GroupId group, std::uint32_t rotation, std::vecto
         rotation < members ? &dags_.quotient_dag(one.dag, rotation).pairs : nullptr;
     const std::size_t count = kept != nullptr ? kept->size() : paths.size();
     for (std::size_t i = 0; i < count; ++i)
-      for (const std::uint32_t link : paths[kept != nullptr ? (*kept)[i] : i]) signature.push_back(colours_[link]);
+      for (const std::uint32_t link : paths[kept != nullptr ? (*kept)[i] : i]) {
+        signature.push_back(colours_[link]);
+        if (order_ == LinkOrder::of_crossings) signature.push_back(place_of(group, link));
+      }
   }
 }
 
 std::uint32_t LinkColours::merged(const Crossing& crossing, std::uint32_t rotation) {
   const Group& group = layout_.groups()[crossing.group];
-  const auto [known, is_new] = merged_of_.try_emplace({group.kind, rotation, crossing.pairs}, 0);
+  const auto [known, is_new] = merged_of_.try_emplace({group.kind, rotation, crossing.passages}, 0);
   if (!is_new) return known->second;
-  Pairs pairs = full_pairs_[crossing.pairs];
+  Passages passages = full_passages_[crossing.passages];
   if (rotation < group.ranks.size()) {
-    for (auto& [connectivity, pair] : pairs)
+    for (Passage& passage : passages)
       for (const Connected& one : by_kind_[group.kind])
-        if (one.connectivity == connectivity) pair = dags_.quotient_dag(one.dag, rotation).representative[pair];
-    std::sort(pairs.begin(), pairs.end());
+        if (one.connectivity == passage.connectivity)
+          passage.pair = dags_.quotient_dag(one.dag, rotation).representative[passage.pair];
+    std::sort(passages.begin(), passages.end());
   }
   const auto [number, is_new_list] =
-      merged_numbers_.try_emplace(pairs, static_cast<std::uint32_t>(merged_pairs_.size()));
-  if (is_new_list) merged_pairs_.push_back(std::move(pairs));
+      merged_numbers_.try_emplace(passages, static_cast<std::uint32_t>(merged_passages_.size()));
+  if (is_new_list) merged_passages_.push_back(std::move(passages));
   return known->second = number->second;
 }
 
@@ -110,18 +136,27 @@ std::uint32_t LinkColours::refine(const IdVector<GroupId, std::uint32_t>& group_
       signature.push_back(std::uint64_t{group_class[crossing.group]} << 32 |
                           merged(crossing, rotation[crossing.group]));
     }
-    std::sort(signature.begin(), signature.end());
+    if (order_ == LinkOrder::none) std::sort(signature.begin(), signature.end());
     signature.push_back(colours_[link]);
     colours_[link] = numbers.try_emplace(signature, static_cast<std::uint32_t>(numbers.size())).first->second;
   }
   return static_cast<std::uint32_t>(numbers.size());
 }
 
+std::vector<std::uint32_t> LinkColours::representatives() const {
+  std::vector<std::uint32_t> result(colours_.size(), UINT32_MAX), first;
+  for (const auto& [link, end] : ranges_) {
+    if (colours_[link] == first.size()) first.push_back(link);
+    result[link] = first[colours_[link]];
+  }
+  return result;
+}
+
 std::map<std::pair<GroupId, std::uint32_t>, std::vector<LinkUse>> LinkColours::uses(const RankSymmetry& symmetry) {
   std::map<std::pair<GroupId, std::uint32_t>, std::vector<LinkUse>> result;
   std::uint32_t next = 0, known_colours = 0;
   for (const auto& [link, end] : ranges_) {
-    std::map<std::pair<GroupId, std::uint32_t>, std::uint32_t> counts;  // by class and merged pairs
+    std::map<std::pair<GroupId, std::uint32_t>, std::uint32_t> counts;  // by class and merged passages
     if (colours_[link] == known_colours) {                              // the first of its colour
       ++known_colours;
       for (std::uint32_t i = next; i < end; ++i)
@@ -131,8 +166,8 @@ std::map<std::pair<GroupId, std::uint32_t>, std::vector<LinkUse>> LinkColours::u
     next = end;
     for (const auto& [crossed, count] : counts) {
       std::map<std::uint32_t, std::vector<std::uint32_t>> by_connectivity;
-      for (const auto& [connectivity, pair] : merged_pairs_[crossed.second])
-        by_connectivity[connectivity].push_back(pair);
+      for (const Passage& passage : merged_passages_[crossed.second])
+        by_connectivity[passage.connectivity].push_back(passage.pair);
       for (auto& [connectivity, pairs] : by_connectivity)
         result[{crossed.first, connectivity}].push_back({link, std::move(pairs), count});
     }

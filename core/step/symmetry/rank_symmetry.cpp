@@ -33,7 +33,7 @@ struct GroupProfile {
 GroupProfile profile_of(RankLayout& layout, GroupId group, const KindCollectives& collectives) {
   const Group& communicator = layout.groups()[group];
   const auto members = static_cast<std::uint32_t>(communicator.ranks.size());
-  GroupProfile result{{communicator.kind}, collectives.rotation ? 1 : members};
+  GroupProfile result{{communicator.kind}, std::min(collectives.rotation_unit, members)};
   for (const auto& dag : collectives.dags) {
     const PathClasses& path_classes = layout.path_classes(group, *dag);
     result.route_signature.push_back(path_classes.number);
@@ -43,16 +43,17 @@ GroupProfile profile_of(RankLayout& layout, GroupId group, const KindCollectives
   return result;
 }
 
-/// Returns the least multiple of `rotation` with which the colours of the members are periodic.
-std::uint32_t rotation_of(const std::vector<RankId>& ranks, const IdVector<RankId, std::uint32_t>& colours,
-                          std::uint32_t rotation) {
+/// Returns the least multiple of `unit` by which the members of a group may be rotated: their colours are periodic, and
+/// those of links if these matter.
+std::uint32_t rotation_of(GroupId group, const std::vector<RankId>& ranks,
+                          const IdVector<RankId, std::uint32_t>& colours, std::uint32_t unit, LinkColours* links) {
   const auto repeats = [&](std::uint32_t shift) {
     for (std::size_t i = shift; i < ranks.size(); ++i)
       if (colours[ranks[i]] != colours[ranks[i - shift]]) return false;
-    return true;
+    return links == nullptr || links->may_rotate(group, shift);
   };
-  std::uint32_t smallest = rotation;
-  while (ranks.size() % smallest != 0 || !repeats(smallest)) smallest += rotation;
+  std::uint32_t smallest = unit;
+  while (smallest < ranks.size() && (ranks.size() % smallest != 0 || !repeats(smallest))) smallest += unit;
   return smallest;
 }
 
@@ -78,8 +79,7 @@ RankSymmetry refined(RankLayout& layout, const std::vector<KindCollectives>& by_
     std::map<std::vector<std::uint32_t>, std::uint32_t> group_classes;
     for (const GroupId group : groups.ids()) {
       const std::vector<RankId>& ranks = groups[group].ranks;
-      std::uint32_t rotation = rotation_of(ranks, colours, base_rotation[group]);
-      if (links != nullptr) rotation = rotation_of(ranks, colours, links->rotation_of(group, rotation));
+      const std::uint32_t rotation = rotation_of(group, ranks, colours, base_rotation[group], links);
       result.rotation.push_back(rotation);
       std::vector<std::uint32_t> signature{route_signature[group]};
       for (std::uint32_t i = 0; i < result.rotation.back(); ++i) signature.push_back(colours[ranks[i]]);
@@ -144,10 +144,16 @@ RankSymmetry rank_symmetry_of(RankLayout& layout, const std::vector<KindCollecti
 }
 
 FluidSymmetry fluid_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags) {
-  LinkColours links(layout, by_kind, dags);
+  LinkColours links(layout, by_kind, dags, LinkOrder::none);
   FluidSymmetry result{refined(layout, by_kind, &links), {}};
   result.link_uses = links.uses(result.ranks);
   return result;
+}
+
+PacketSymmetry packet_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags) {
+  LinkColours links(layout, by_kind, dags, LinkOrder::of_crossings);
+  RankSymmetry ranks = refined(layout, by_kind, &links);
+  return {std::move(ranks), links.representatives()};
 }
 
 }  // namespace manyworlds::core::step

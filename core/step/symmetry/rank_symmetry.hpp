@@ -8,6 +8,15 @@
 // Under `fidelity: fluid` collectives share links, so links have classes as well: their rates and latencies, and how
 // many groups of each class cross them, by which of their pairs. Ranks, groups and links of an equitable partition go
 // alike, since speeds of fluids depend on sums of loads alone, and not on any order of packets.
+//
+// Packet by packet, what happens at a link follows from the packets that arrive there, and of two that arrive at one
+// instant the one goes first whose group has the lower number, or, of one group, whose pair has. So links of one class
+// are crossed by groups of the same classes in the same order, each by the same of its merged pairs, in ascending
+// order, and each group has its place in that order on each of its links. Then a link of the smaller step, of one rank,
+// group and link of each class, is crossed by exactly what crosses each link that it stands for, in the same order: the
+// step is a covering of the smaller one, and both have the same events at the same instants. The first groups of their
+// classes keep the order: if a group of one class goes before one of another on some link, one does on every link of
+// that class, so that the first of the other class has one of the first class before it.
 #pragma once
 
 #include <cstdint>
@@ -49,5 +58,12 @@ struct FluidSymmetry {
 };
 /// Returns the classes of ranks, groups and links under fluid fidelity, on pinned paths.
 FluidSymmetry fluid_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags);
+
+struct PacketSymmetry {
+  RankSymmetry ranks;
+  std::vector<std::uint32_t> representative_link;  // by link; UINT32_MAX for links that nothing crosses
+};
+/// Returns the classes of ranks, groups and links packet by packet, on pinned paths.
+PacketSymmetry packet_symmetry_of(RankLayout& layout, const std::vector<KindCollectives>& by_kind, DagCache& dags);
 
 }  // namespace manyworlds::core::step

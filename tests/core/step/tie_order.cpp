@@ -35,3 +35,39 @@ TEST_CASE("ranks order collectives by group and then as they joined, whichever g
     }
   }
 }
+
+TEST_CASE("ranks of two components that are joined keep both their orders, and those of groups between them") {
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    std::minstd_rand0 draw(seed + 1);
+    const auto random = [&] { return static_cast<std::uint32_t>(draw()); };
+    // Groups of the configuration that each component knows, as it numbers them, and its (group, turn) by collective.
+    std::vector<std::uint32_t> joined[2];
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> all[2];
+    TieOrder ranks[2];
+    const auto place = [](const std::vector<std::uint32_t>& groups, std::uint32_t group) {
+      return static_cast<std::uint32_t>(
+          std::count_if(groups.begin(), groups.end(), [&](std::uint32_t other) { return other < group; }));
+    };
+    const auto add = [&](std::uint32_t to, std::uint32_t group, std::uint32_t turn) {
+      auto& groups = joined[to];
+      const auto number = static_cast<std::uint32_t>(std::find(groups.begin(), groups.end(), group) - groups.begin());
+      ranks[to].add(number, place(groups, group));
+      if (number == groups.size()) groups.push_back(group);
+      all[to].emplace_back(group, turn);
+    };
+    for (std::uint32_t turn = 0; turn < 120; ++turn) add(random() % 2, random() % 12, turn);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;
+    for (const std::uint32_t group : joined[1]) {
+      const auto known = std::find(joined[0].begin(), joined[0].end(), group);
+      numbers.emplace_back(known - joined[0].begin(), place(joined[0], group));
+      if (known == joined[0].end()) joined[0].push_back(group);
+    }
+    ranks[0].absorb(ranks[1], numbers);
+    // Of a group that both know, what was absorbed follows; what joins later follows both.
+    for (const auto& [group, turn] : all[1]) all[0].emplace_back(group, 1'000 + turn);
+    for (std::uint32_t turn = 2'000; turn < 2'030; ++turn) add(0, random() % 12, turn);
+    REQUIRE(ranks[0].all().size() == all[0].size());
+    for (std::size_t a = 0; a < all[0].size(); ++a)
+      for (std::size_t b = 0; b < a; ++b) REQUIRE((all[0][a] < all[0][b]) == (ranks[0].all()[a] < ranks[0].all()[b]));
+  }
+}
