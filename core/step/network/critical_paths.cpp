@@ -7,12 +7,18 @@ namespace manyworlds::core::step {
 CriticalPaths::CriticalPaths(std::shared_ptr<const collective::Dag> dag, std::shared_ptr<const Paths> paths)
     : dag_(std::move(dag)),
       paths_(std::move(paths)),
-      costs_(dag_->pairs.size()),
-      waits_(dag_->wait_count),
-      ready_at_(waits_.size(), 0),
-      remaining_(dag_->transfer_count),
       exit_times_(dag_->members, 0),
-      pending_exits_(dag_->members) {}
+      pending_exits_(dag_->members),
+      outside_(dag_->members) {
+  if (paths_->rounds) {
+    ready_at_.assign(paths_->rounds->takes.size(), 0);
+    return;
+  }
+  costs_.resize(dag_->pairs.size());
+  waits_ = dag_->wait_count;
+  ready_at_.assign(waits_.size(), 0);
+  remaining_ = dag_->transfer_count;
+}
 
 const CriticalPaths::Cost& CriticalPaths::cost_of(const network::Transport& transport, std::uint32_t node) {
   const collective::Transfer& transfer = dag_->transfers[node];
@@ -67,6 +73,7 @@ Time CriticalPaths::message_ps(const network::Transport& transport, std::uint32_
 
 void CriticalPaths::enter(const network::Transport& transport, std::uint32_t entering, Time at,
                           std::uint32_t collective, std::vector<network::Exit>& exits) {
+  if (paths_->rounds) return enter_rounds(entering, at, collective, exits);
   const collective::Dag& dag = *dag_;
   for (std::uint32_t i = dag.entry_begin[entering]; i < dag.entry_begin[entering + 1]; ++i)
     satisfy(dag.entry[i], at + dag.launch_ps);
@@ -94,6 +101,84 @@ void CriticalPaths::enter(const network::Transport& transport, std::uint32_t ent
   }
   ready_nodes_.clear();
   if (pending_exits_ == 0) costs_ = {}, waits_ = {}, ready_at_ = {}, ready_nodes_ = {};  // no longer needed
+}
+
+void CriticalPaths::enter_rounds(std::uint32_t entering, Time at, std::uint32_t collective,
+                                 std::vector<network::Exit>& exits) {
+  const collective::Dag& dag = *dag_;
+  const RepeatedRounds& rounds = *paths_->rounds;
+  for (std::uint32_t i = dag.entry_begin[entering]; i < dag.entry_begin[entering + 1]; ++i)
+    ready_at_[dag.entry[i]] = std::max(ready_at_[dag.entry[i]], at + dag.launch_ps);
+  if (--outside_ > 0) return;
+  const std::size_t width = rounds.takes.size();
+  std::vector<Time> ends = std::move(ready_at_), next(width);
+  for (std::size_t i = 0; i < width; ++i) ends[i] += rounds.takes[i];
+  for (std::uint32_t round = 1; round < rounds.rounds; ++round) {
+    for (std::size_t i = 0; i < width; ++i) {
+      Time ready = 0;
+      for (std::uint32_t at_before = rounds.begin[i]; at_before < rounds.begin[i + 1]; ++at_before)
+        ready = std::max(ready, ends[rounds.before[at_before]]);
+      next[i] = ready + rounds.takes[i];
+    }
+    ends.swap(next);
+  }
+  link_hops_ = rounds.link_hops;
+  // The last transfer on a connection is that of the last round.
+  for (std::size_t i = 0; i < width; ++i) {
+    const auto& [source, destination] = dag.pairs[dag.transfers[i].pair];
+    for (const std::uint32_t member : {source, destination})
+      exit_times_[member] = std::max(exit_times_[member], ends[i]);
+    last_activity_ = std::max(last_activity_, ends[i]);
+  }
+  for (std::uint32_t member = 0; member < dag.members; ++member)
+    exits.push_back({exit_times_[member], collective, member});
+  pending_exits_ = 0;
+}
+
+std::optional<RepeatedRounds> repeated_rounds_of(const collective::Dag& dag, const CriticalPaths::Paths& paths,
+                                                 const network::Transport& transport) {
+  const std::size_t width = dag.pairs.size(), transfers = dag.transfers.size();
+  if (width == 0 || transfers % width != 0 || dag.wait_count.size() != transfers || !dag.message.empty() ||
+      !dag.switches.empty())
+    return std::nullopt;
+  RepeatedRounds result;
+  result.rounds = static_cast<std::uint32_t>(transfers / width);
+  for (std::size_t node = 0; node < transfers; ++node) {
+    const collective::Transfer &transfer = dag.transfers[node], &first = dag.transfers[node % width];
+    if (transfer.pair != first.pair || transfer.bytes != first.bytes || transfer.delay_ps != first.delay_ps)
+      return std::nullopt;
+  }
+  for (const std::uint32_t node : dag.entry)
+    if (node >= width) return std::nullopt;
+  std::vector<std::vector<std::uint32_t>> before(width);
+  for (std::uint32_t node = 0; node < transfers; ++node) {
+    const auto* const begin = dag.successors.data() + dag.successors_begin[node];
+    const auto* const end = dag.successors.data() + dag.successors_begin[node + 1];
+    const auto next_round = static_cast<std::uint32_t>((node / width + 1) * width);
+    if (next_round == transfers ? begin != end : !std::is_sorted(begin, end)) return std::nullopt;
+    const std::uint32_t model = node % static_cast<std::uint32_t>(width);  // the same of the first round
+    const auto* const expected = dag.successors.data() + dag.successors_begin[model];
+    if (next_round < transfers &&
+        !std::equal(begin, end, expected, dag.successors.data() + dag.successors_begin[model + 1],
+                    [&](std::uint32_t a, std::uint32_t b) { return a - next_round == b - width; }))
+      return std::nullopt;
+    for (const auto* successor = begin; successor != end && node < width; ++successor) {
+      if (*successor < width || *successor >= 2 * width) return std::nullopt;
+      before[*successor - width].push_back(node);
+    }
+  }
+  for (std::uint32_t i = 0; i < width; ++i) {
+    const collective::Transfer& transfer = dag.transfers[i];
+    if (result.rounds > 1 && std::find(before[i].begin(), before[i].end(), i) == before[i].end()) return std::nullopt;
+    result.begin.push_back(static_cast<std::uint32_t>(result.before.size()));
+    result.before.insert(result.before.end(), before[i].begin(), before[i].end());
+    const std::vector<network::LinkSpec>& path = paths[transfer.pair];
+    result.takes.push_back(transfer.delay_ps + network::uncontended_ps(transport, path, transfer.bytes));
+    result.link_hops += network::packets_of(transport, transfer.bytes) * static_cast<std::int64_t>(path.size()) *
+                        static_cast<std::int64_t>(result.rounds);
+  }
+  result.begin.push_back(static_cast<std::uint32_t>(result.before.size()));
+  return result;
 }
 
 CriticalPaths::Paths paths_of(const collective::Dag& dag, const std::vector<network::Route>& routes,

@@ -130,11 +130,15 @@ UsageCounts UncontendedExits::isolated_usage() const {
 
 const std::shared_ptr<const CriticalPaths::Paths>& UncontendedExits::paths_of(CollectiveOpId collective_op) {
   std::shared_ptr<const CriticalPaths::Paths>& slot = paths_[collective_op];
-  if (!slot)
-    slot = std::make_shared<CriticalPaths::Paths>(step::paths_of(*compiled_.collective_ops()[collective_op].dag,
-                                                                 *compiled_.collective_ops()[collective_op].connections,
-                                                                 compiled_.layout().graph()));
-  return slot;
+  if (slot) return slot;
+  const CollectiveOp& op = compiled_.collective_ops()[collective_op];
+  CriticalPaths::Paths paths = step::paths_of(*op.dag, *op.connections, compiled_.layout().graph());
+  // What a member has in the end, or has sent for it, depends on the data of all others.
+  const bool depends_on_all = op.shape.kind == collective::Kind::all_reduce ||
+                              op.shape.kind == collective::Kind::all_gather ||
+                              op.shape.kind == collective::Kind::reduce_scatter;
+  if (depends_on_all) paths.rounds = repeated_rounds_of(*op.dag, paths, compiled_.transport());
+  return slot = std::make_shared<const CriticalPaths::Paths>(std::move(paths));
 }
 
 }  // namespace manyworlds::core::step
