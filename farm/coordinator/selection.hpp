@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "farm/protocol/outcome.hpp"
@@ -15,6 +16,7 @@ class Selection {
   virtual bool holds(std::uint32_t task) const = 0;
   struct Decision {
     std::vector<std::uint32_t> open, leave_out;
+    std::vector<std::pair<std::uint32_t, Outcome>> known;  // tasks that settle without being computed
   };
   /// Returns what is decided before anything has settled.
   virtual Decision begin() = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <utility>
 
 #include "core/base/error.hpp"
 
@@ -17,6 +19,7 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks, Selection* selection)
     : tasks_(tasks),
       selection_(selection),
       state_(tasks.size(), State::waiting),
+      held_(tasks.size()),
       outcomes_(tasks.size()),
       missing_(tasks.size()),
       dependents_(tasks.size()),
@@ -30,7 +33,7 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks, Selection* selection)
       dependents_[input].push_back(number);
     }
     missing_[number] = static_cast<std::uint32_t>(task.inputs.size());
-    if (selection_ != nullptr && selection_->holds(number)) ++missing_[number];
+    if (selection_ != nullptr && selection_->holds(number)) ++missing_[number], held_[number] = true;
     remaining_cost_ += task.cost;
   }
   // A short task that long ones depend on must run early, so tasks are ordered by critical path and not by their own
@@ -45,11 +48,30 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks, Selection* selection)
   if (selection_ != nullptr) apply(selection_->begin());
 }
 
-void TaskQueue::apply(const Selection::Decision& decision) {
-  for (const std::uint32_t opened : decision.open)
-    if (!settled(opened)) satisfy(opened);
-  for (const std::uint32_t left : decision.leave_out)
-    if (!settled(left)) settle_one(left, {Status::left_out, "", 0});
+/// What is known of a task that a decision opens decides further.
+void TaskQueue::apply(Selection::Decision decision) {
+  std::deque<std::pair<std::uint32_t, Outcome>> known;
+  const auto take_up = [&](Selection::Decision next) {
+    for (const std::uint32_t opened : next.open) {
+      held_[opened] = false;
+      if (settled(opened)) continue;
+      auto found = find_known ? find_known(opened) : std::nullopt;
+      found ? void(known.emplace_back(opened, std::move(*found))) : satisfy(opened);
+    }
+    for (const std::uint32_t left : next.leave_out) {
+      held_[left] = false;
+      if (!settled(left)) settle_one(left, {Status::left_out, "", 0});
+    }
+    for (auto& one : next.known) known.push_back(std::move(one));
+  };
+  for (take_up(std::move(decision)); !known.empty();) {
+    auto [task, outcome] = std::move(known.front());
+    known.pop_front();
+    held_[task] = false;
+    if (settled(task)) continue;
+    settle_with_dependents(task, std::move(outcome));
+    take_up(selection_->settled(task, outcomes_[task]));
+  }
 }
 
 /// One thing less is missing for a task that is not settled.
@@ -71,6 +93,12 @@ void TaskQueue::settle_one(std::uint32_t task, Outcome outcome) {
 
 bool TaskQueue::settle(std::uint32_t task, Outcome outcome) {
   if (settled(task)) return false;
+  settle_with_dependents(task, std::move(outcome));
+  if (selection_ != nullptr) apply(selection_->settled(task, outcomes_[task]));
+  return true;
+}
+
+void TaskQueue::settle_with_dependents(std::uint32_t task, Outcome outcome) {
   settle_one(task, std::move(outcome));
   std::vector<std::uint32_t> settled_now{task};
   while (!settled_now.empty()) {
@@ -90,8 +118,6 @@ bool TaskQueue::settle(std::uint32_t task, Outcome outcome) {
       }
     }
   }
-  if (selection_ != nullptr) apply(selection_->settled(task, outcomes_[task]));
-  return true;
 }
 
 std::optional<std::uint32_t> TaskQueue::take() {

@@ -22,6 +22,9 @@ class TaskQueue {
 
   /// Called for each settled task before it is counted; the place to write the journal.
   std::function<void(std::uint32_t task, const Outcome&)> on_settled;
+  /// Called for each task that the selection opens; the place to look into the store. A task whose outcome it returns
+  /// settles instead.
+  std::function<std::optional<Outcome>(std::uint32_t task)> find_known;
 
   /// Records the first outcome of a task; returns false and does nothing for a later one. If the task failed, all tasks
   /// that depend on its result fail too.
@@ -37,6 +40,8 @@ class TaskQueue {
   /// Makes an assigned task that produced no outcome ready again.
   void requeue(std::uint32_t task);
 
+  /// Returns whether the selection has neither opened the task nor left it out.
+  bool held(std::uint32_t task) const { return held_.at(task); }
   bool settled(std::uint32_t task) const { return state_.at(task) == State::settled; }
   const Outcome& outcome(std::uint32_t task) const { return outcomes_.at(task); }
   const Task& task(std::uint32_t number) const { return tasks_.at(number); }
@@ -50,7 +55,7 @@ class TaskQueue {
  private:
   enum class State : std::uint8_t { waiting, ready, assigned, settled };
   void satisfy(std::uint32_t task);
-  void apply(const Selection::Decision& decision);
+  void apply(Selection::Decision decision);
   struct LongestPathFirst {
     const std::vector<double>* critical_paths;
     bool operator()(std::uint32_t a, std::uint32_t b) const {
@@ -59,11 +64,13 @@ class TaskQueue {
     }
   };
   void settle_one(std::uint32_t task, Outcome outcome);
+  void settle_with_dependents(std::uint32_t task, Outcome outcome);
   std::uint32_t assign(std::set<std::uint32_t, LongestPathFirst>::iterator ready);
 
   const std::vector<Task>& tasks_;
   Selection* selection_;
   std::vector<State> state_;
+  std::vector<bool> held_;  // by the selection
   std::vector<Outcome> outcomes_;
   std::vector<std::uint32_t> missing_;  // number of inputs not settled yet, and 1 if the selection holds the task
   std::vector<std::vector<std::uint32_t>> dependents_;

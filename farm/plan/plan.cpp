@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <memory>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.hpp"
+#include "core/network/transports/pfc_headroom.hpp"
 #include "core/step/estimate/lower_bound.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
@@ -34,12 +36,13 @@ class Planner {
       naming_experiment(sweep_, experiment, [&] { examine(experiment, footprints); });
     // A SimulationContext caches the routes of only a few layouts, so layouts are processed one after the other,
     // whatever the order of the axes.
-    std::vector<std::uint32_t> order(fitting_.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<std::uint32_t> order, bounded;
+    for (std::uint32_t i = 0; i < fitting_.size(); ++i) (fitting_[i].is_bounded ? bounded : order).push_back(i);
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return fitting_[a].layout < fitting_[b].layout; });
-    std::vector<Summaries> summaries = summarize_all(order);
+    std::vector<StepSummary> summaries = summarize_all(order);
     for (std::size_t i = 0; i < order.size(); ++i) add_summary(summaries[i], fitting_[order[i]]);
+    sum_up(bounded);
     for (const FittingExperiment& one : fitting_) plan_.experiments[one.experiment].step = step_of(one);
     return std::move(plan_);
   }
@@ -56,13 +59,7 @@ class Planner {
     std::vector<CollectiveRef> collectives;
     std::uint64_t instances = 0;
     double cost = 0;
-    std::optional<Key> bound;
-    core::Time floor_ps = 0;
-  };
-  /// What is known of an experiment that fits.
-  struct Summaries {
-    StepSummary step;
-    std::optional<StepSummary> bound;
+    bool is_bounded = false;  // known by its sums alone
     core::Time floor_ps = 0;
   };
   struct FoundCollective {
@@ -89,27 +86,56 @@ class Planner {
                           parallel_config_of(configuration)},
                          next)
             .first->second;
+    fitting.is_bounded = sweep_.best > 0 && configuration.transport.fidelity != core::network::Fidelity::analytic;
+    if (!fitting.is_bounded) return;
+    fitting.cost = expected_cost(configuration);
+    check_fabric(configuration);
+  }
+
+  /// Returns the passes of all ranks through a layer, to which the ops of their programs are about proportional.
+  static double expected_cost(const Configuration& configuration) {
+    const core::workload::Strategy& s = configuration.strategy;
+    const auto chunks = static_cast<double>(s.virtual_stages * s.chunk_micro_batches());
+    const double layers =
+        static_cast<double>(configuration.model.layers) / static_cast<double>(s.pp * s.virtual_stages);
+    return layers * chunks * static_cast<double>(s.tp * s.cp * s.pp * s.dp);
+  }
+
+  /// Throws InputError if the transport would have to drop packets. Of steps that are compiled their routers find out.
+  void check_fabric(const Configuration& configuration) {
+    const auto is_same = [&](const auto& one) {
+      return one.first == configuration.graph && one.second == configuration.transport;
+    };
+    if (std::any_of(checked_.rbegin(), checked_.rend(), is_same)) return;
+    core::network::check_pfc_headroom(*configuration.graph, configuration.transport);
+    checked_.emplace_back(configuration.graph, configuration.transport);
+  }
+
+  /// Computes the sums over a micro-batch of the experiments in `bounded`.
+  void sum_up(const std::vector<std::uint32_t>& bounded) {
+    for_each_slice(bounded.size(), [&](std::size_t begin, std::size_t end) {
+      experiments::GraphCache graphs;
+      experiments::ConfigReader reader;
+      for (std::size_t i = begin; i < end; ++i) {
+        FittingExperiment& one = fitting_[bounded[i]];
+        const auto& experiment = sweep_.experiments[one.experiment];
+        naming_experiment(sweep_, experiment,
+                          [&] { one.floor_ps = core::step::lower_bound_ps(configure(experiment, graphs, reader)); });
+      }
+    });
   }
 
   /// Returns the summaries of the experiments in `order`.
-  std::vector<Summaries> summarize_all(const std::vector<std::uint32_t>& order) const {
-    std::vector<Summaries> result(order.size());
+  std::vector<StepSummary> summarize_all(const std::vector<std::uint32_t>& order) const {
+    std::vector<StepSummary> result(order.size());
     for_each_slice(order.size(), [&](std::size_t begin, std::size_t end) {
       experiments::GraphCache graphs;
       core::step::SimulationContext context(share_);
       for (std::size_t i = begin; i < end; ++i) {
         const auto& experiment = sweep_.experiments[fitting_[order[i]].experiment];
-        naming_experiment(sweep_, experiment, [&] { result[i] = summaries(configure(experiment, graphs), context); });
+        naming_experiment(sweep_, experiment, [&] { result[i] = summary(configure(experiment, graphs), context); });
       }
     });
-    return result;
-  }
-
-  Summaries summaries(const Configuration& configuration, core::step::SimulationContext& context) const {
-    Summaries result{summary(configuration, context), {}, 0};
-    if (sweep_.best == 0 || configuration.transport.fidelity == core::network::Fidelity::analytic) return result;
-    result.bound = context.summary(farm::bound_of(configuration));
-    result.floor_ps = core::step::lower_bound_ps(configuration);
     return result;
   }
 
@@ -118,14 +144,11 @@ class Planner {
     const bool composed = configuration.composition == core::step::Composition::composed;
     // An analytic collective costs less than sending its result, so its step computes it.
     const bool packets = configuration.transport.fidelity == core::network::Fidelity::packet;
-    // Of a sweep that asks for its best, most steps are left out, and so are their collectives.
-    if (!share_ || !composed || !packets || sweep_.best > 0) result.collectives.clear();
+    if (!share_ || !composed || !packets) result.collectives.clear();
     return result;
   }
 
-  void add_summary(const Summaries& summaries, FittingExperiment& to) {
-    const StepSummary& summary = summaries.step;
-    if (summaries.bound) to.bound = summaries.bound->step, to.floor_ps = summaries.floor_ps;
+  void add_summary(const StepSummary& summary, FittingExperiment& to) {
     to.step = summary.step;
     to.instances = summary.instances;
     to.cost = summary.cost;
@@ -139,6 +162,10 @@ class Planner {
 
   std::uint32_t step_of(const FittingExperiment& one) {
     const auto next = static_cast<std::uint32_t>(plan_.steps.size());
+    if (one.is_bounded) {
+      add_bounded_step(one);
+      return next;
+    }
     if (share_) {
       const auto [known, is_new] = steps_.try_emplace(one.step, next);
       if (!is_new) {
@@ -153,7 +180,6 @@ class Planner {
     step.instances = one.instances;
     step.cost = one.cost;
     step.layout = one.layout;
-    if (one.bound) step.bound = number_of_bound(one), step.floor_ps = one.floor_ps;
     step.collectives.reserve(one.collectives.size());
     for (const auto& [number, group] : one.collectives) {
       FoundCollective& found = found_[number];
@@ -168,11 +194,18 @@ class Planner {
     return next;
   }
 
-  std::uint32_t number_of_bound(const FittingExperiment& one) {
-    const auto next = static_cast<std::uint32_t>(plan_.bounds.size());
-    const auto [known, is_new] = bounds_.try_emplace(*one.bound, next);
-    if (is_new) plan_.bounds.push_back({*one.bound, one.experiment, one.cost, one.layout});
-    return known->second;
+  void add_bounded_step(const FittingExperiment& one) {
+    const auto key = [&](const char* kind) { return core::sharing::KeyWriter(kind).integer(one.experiment).finish(); };
+    PlannedStep step;
+    step.key = key("step of experiment");
+    step.experiment = one.experiment;
+    step.experiments = 1;
+    step.cost = one.cost;
+    step.layout = one.layout;
+    step.bound = static_cast<std::uint32_t>(plan_.bounds.size());
+    step.floor_ps = one.floor_ps;
+    plan_.steps.push_back(std::move(step));
+    plan_.bounds.push_back({key("bound of experiment"), one.experiment, one.cost, one.layout});
   }
 
   const experiments::Sweep& sweep_;
@@ -184,7 +217,8 @@ class Planner {
   std::vector<FittingExperiment> fitting_;
   std::map<Key, std::uint32_t> numbers_;  // indices in found_
   std::vector<FoundCollective> found_;
-  std::map<Key, std::uint32_t> steps_, bounds_;
+  std::map<Key, std::uint32_t> steps_;
+  std::vector<std::pair<std::shared_ptr<const core::network::Graph>, core::network::Transport>> checked_;
   Plan plan_;
 };
 

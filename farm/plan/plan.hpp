@@ -1,6 +1,10 @@
 // From a sweep to its tasks: one step for each distinct compiled step that fits into memory, and one collective for
 // each distinct collective that those steps may ask for. A task refers to experiments by number, so a plan is small,
 // and every process that makes it from the same sweep makes the same plan.
+//
+// Of a sweep that asks for its best alone, most steps are left out, and compiling them would take most of the time. So
+// each experiment has a step and a bound of its own, known by its sums over a micro-batch (core/step/estimate), and
+// which of them are the same shows when they are to be computed (farm/plan/result_keys.hpp).
 #pragma once
 
 #include <cstdint>
@@ -39,11 +43,11 @@ struct PlannedCollective {
 };
 
 struct PlannedStep {
-  core::sharing::Key key;
+  core::sharing::Key key;                  // of one with a bound: of its experiment, known before it is compiled
   std::uint32_t experiment = 0;            // the first with this step
   std::uint32_t experiments = 0;           // number of experiments with this step
   std::vector<std::uint32_t> collectives;  // those it may ask for, ascending
-  std::uint64_t instances = 0;             // number of collectives that one step runs
+  std::uint64_t instances = 0;             // number of collectives that one step runs; 0 of one with a bound
   double cost = 0;
   std::uint32_t layout = 0;        // as in PlannedCollective
   std::uint32_t bound = kNoBound;  // index in Plan::bounds

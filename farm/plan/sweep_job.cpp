@@ -61,6 +61,13 @@ std::string SweepJob::spec(std::uint32_t task) const {
   return encode(task_spec);
 }
 
+core::sharing::Key SweepJob::result_key(std::uint32_t task) const {
+  if (plan_.is_bound(task)) return keys_.of_bound(sweep_, plan_.experiment_of(task));
+  if (plan_.is_step(task) && plan_.steps[task - plan_.task_of_step(0)].bound != kNoBound)
+    return keys_.of_step(sweep_, plan_.experiment_of(task));
+  return tasks_.at(task).key;
+}
+
 bool SweepJob::is_valid_result(std::uint32_t task, std::string_view bytes) const {
   try {
     if (!plan_.is_step(task) && !plan_.is_bound(task)) return holds_collective(plan_.collectives.at(task), bytes);

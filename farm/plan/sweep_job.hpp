@@ -10,6 +10,7 @@
 
 #include "experiments/sweep/experiment.hpp"
 #include "farm/plan/plan.hpp"
+#include "farm/plan/result_keys.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/plan/shard.hpp"
 #include "farm/protocol/job.hpp"
@@ -24,6 +25,7 @@ class SweepJob : public Job {
   const std::vector<Task>& tasks() const override { return tasks_; }
   std::string common_spec() const override;
   std::string spec(std::uint32_t task) const override;
+  core::sharing::Key result_key(std::uint32_t task) const override;
   bool is_valid_result(std::uint32_t task, std::string_view bytes) const override;
 
   const experiments::Sweep& sweep() const { return sweep_; }
@@ -38,6 +40,7 @@ class SweepJob : public Job {
   experiments::CommonSettings common_;
   Plan plan_;
   std::vector<Task> tasks_;
+  mutable ResultKeys keys_;
 };
 
 JobKind sweep_jobs();

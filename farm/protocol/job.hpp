@@ -19,7 +19,7 @@
 namespace manyworlds::farm {
 
 struct Task {
-  core::sharing::Key key;             // key of the result in journals and stores
+  core::sharing::Key key;             // key of the result in the journal; see Job::result_key()
   double cost = 0;                    // expected work in any unit, for longest-processing-time-first scheduling
   bool storable = false;              // whether the result may be kept in and read from the store
   std::vector<std::uint32_t> inputs;  // smaller task numbers whose results this task needs
@@ -30,6 +30,9 @@ class Job {
  public:
   virtual ~Job() = default;
   virtual const std::vector<Task>& tasks() const = 0;
+  /// Returns the key of a task's result in the store; tasks with equal keys have equal results. A job may compute it
+  /// only now, and then use Task::key for the journal alone.
+  virtual core::sharing::Key result_key(std::uint32_t task) const { return tasks().at(task).key; }
   /// Returns the payload from which a Runner is constructed.
   virtual std::string common_spec() const = 0;
   /// Returns the specification by which a Runner runs `task`.

@@ -61,6 +61,7 @@ RunRecorder::RunRecorder(const RunOptions& options, io::RunDirectory& directory,
   const auto failures = replay(fingerprint);
   journal_ = std::make_unique<io::Journal>(directory_.journal(), fingerprint);
   store_ = std::make_unique<RunStore>(options, fingerprint);
+  queue_.find_known = [this](std::uint32_t task) { return find_in_store(task); };
   settle_from_store();
   source_ = Source::journal;
   if (!options.retry_failed)
@@ -77,7 +78,10 @@ std::vector<std::pair<std::uint32_t, Outcome>> RunRecorder::replay(const std::st
     if (!tasks.accept(record)) return false;
     const auto failure = record.kind == io::kFailureRecord ? parse_failure(record.payload) : std::nullopt;
     for (const std::uint32_t task : tasks.with_key(record.key)) {
-      if (record.kind == io::kResultRecord) queue_.settle(task, {Status::ok, record.payload, 0});
+      if (record.kind == io::kResultRecord) {
+        replayed_ = task;
+        queue_.settle(task, {Status::ok, record.payload, 0});
+      }
       if (failure) failures.emplace_back(task, *failure);
     }
     return true;
@@ -87,14 +91,29 @@ std::vector<std::pair<std::uint32_t, Outcome>> RunRecorder::replay(const std::st
   return failures;
 }
 
+/// Settles the tasks that have results in the store, but for those whose selection asks later.
 void RunRecorder::settle_from_store() {
   source_ = Source::store;
   for (std::uint32_t task = 0; task < job_.tasks().size(); ++task) {
-    if (!job_.tasks()[task].storable || queue_.settled(task)) continue;
-    const auto holds = [&](std::string_view bytes) { return job_.is_valid_result(task, bytes); };
-    if (auto bytes = store_->get(job_.tasks()[task].key, holds))
-      queue_.settle(task, {Status::ok, std::move(*bytes), 0});
+    if (queue_.settled(task) || queue_.held(task)) continue;
+    if (auto outcome = find_in_store(task)) queue_.settle(task, std::move(*outcome));
   }
+}
+
+std::optional<Outcome> RunRecorder::find_in_store(std::uint32_t task) {
+  if (!job_.tasks()[task].storable) return std::nullopt;
+  const auto holds = [&](std::string_view bytes) { return job_.is_valid_result(task, bytes); };
+  auto bytes = store_->get(job_.result_key(task), holds);
+  if (!bytes) return std::nullopt;
+  in_store_.insert(task);
+  return Outcome{Status::ok, std::move(*bytes), 0};
+}
+
+/// Returns where the outcome of a task that settles now is from.
+RunRecorder::Source RunRecorder::source_of(std::uint32_t task, const Outcome& outcome) const {
+  if (in_store_.contains(task)) return Source::store;
+  if (source_ == Source::journal && task == replayed_) return Source::journal;
+  return outcome.ok() && outcome.elapsed_us == 0 ? Source::other_task : source_;
 }
 
 /// Called by the TaskQueue before it counts the task: the record reaches the disk first.
@@ -104,15 +123,16 @@ void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
     if (hooks_.on_result) hooks_.on_result(task, outcome);
     return;
   }
-  if (source_ != Source::journal) append_to_journal(task, outcome);
-  if (source_ == Source::computed && outcome.ok() && job_.tasks()[task].storable)
-    store_->put(job_.tasks()[task].key, outcome.bytes);
-  std::uint64_t& count = source_ == Source::journal ? statistics_.from_journal
-                         : source_ == Source::store ? statistics_.from_store
-                                                    : statistics_.computed;
+  const Source source = source_of(task, outcome);
+  if (source != Source::journal) append_to_journal(task, outcome);
+  if (source == Source::computed && outcome.ok() && job_.tasks()[task].storable)
+    store_->put(job_.result_key(task), outcome.bytes);
+  std::uint64_t& count = source == Source::store      ? statistics_.from_store
+                         : source == Source::computed ? statistics_.computed
+                                                      : statistics_.from_journal;
   ++count;
   statistics_.simulated_s += static_cast<double>(outcome.elapsed_us) * 1e-6;
-  progress_->settled(task, outcome, source_ != Source::computed);
+  progress_->settled(task, outcome, source != Source::computed);
   if (hooks_.on_result) hooks_.on_result(task, outcome);
 }
 

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,15 +40,17 @@ class RunRecorder {
   RunStatistics statistics() const;
 
  private:
+  enum class Source : std::uint8_t { journal, store, other_task, computed };
+
   std::vector<std::pair<std::uint32_t, Outcome>> replay(const std::string& fingerprint);
   void settle_from_store();
+  std::optional<Outcome> find_in_store(std::uint32_t task);
+  Source source_of(std::uint32_t task, const Outcome& outcome) const;
   void settled(std::uint32_t task, const Outcome& outcome);
   void append_to_journal(std::uint32_t task, const Outcome& outcome);
   void write_results();
   void write_status(const std::string& state);
   double elapsed_s() const;
-
-  enum class Source : std::uint8_t { journal, store, computed };
 
   Job& job_;
   TaskQueue& queue_;
@@ -58,6 +62,8 @@ class RunRecorder {
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<Progress> progress_;
   Source source_ = Source::journal;
+  std::optional<std::uint32_t> replayed_;  // the task whose result was read from the journal last
+  std::set<std::uint32_t> in_store_;       // tasks whose results were found there
   RunStatistics statistics_;
   std::vector<std::string> kinds_;
   nlohmann::json status_;

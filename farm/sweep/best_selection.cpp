@@ -16,6 +16,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Objectives are computed in floating point: what is nearer than this counts as equal, and is simulated.
 constexpr double kRounding = 1e-12;
 
+/// Returns the outcome of a task as that of another one, which then took nothing.
+Outcome as_known(const Outcome& outcome) {
+  if (!outcome.ok()) return {outcome.status, outcome.bytes, 0};
+  core::step::StepResult result = core::step::decode_step(outcome.bytes);
+  result.computed = {};
+  result.cpu_s = 0;
+  return {Status::ok, core::step::encode(result), 0};
+}
+
 }  // namespace
 
 BestSelection::BestSelection(const SweepJob& job, std::size_t at_once)
@@ -77,6 +86,8 @@ bool BestSelection::may_be_best(double bound) const {
 
 Selection::Decision BestSelection::settled(std::uint32_t task, const Outcome& outcome) {
   const Plan& plan = job_.plan();
+  if (const auto first = outcome_of_first_.find(task); first != outcome_of_first_.end())
+    first->second = as_known(outcome);
   if (plan.is_bound(task)) settle_bound(task - plan.task_of_bound(0), outcome);
   if (plan.is_step(task)) settle_step(task - plan.task_of_step(0), outcome);
   return decide();
@@ -88,14 +99,16 @@ void BestSelection::settle_bound(std::uint32_t bound, const Outcome& outcome) {
   if (!outcome.ok()) return;
   for (const std::uint32_t step : steps_of_[bound]) {
     const double value = std::max(best_value_of(step, outcome), floors_[step]);
-    if (held_.erase({bounds_[step], step}) > 0) held_.emplace(value, step);
+    if (held_.erase({bounds_[step], step}) > 0 && step_state_[step] == State::held) held_.emplace(value, step);
     bounds_[step] = value;
   }
 }
 
 void BestSelection::settle_step(std::uint32_t step, const Outcome& outcome) {
   if (std::exchange(step_state_[step], State::settled) == State::open) --open_;
-  held_.erase({bounds_[step], step});
+  // A journal may know a step without its bound, which is part of the answer all the same.
+  if (!has_bound(step) || bound_state_[job_.plan().steps[step].bound] == State::settled)
+    held_.erase({bounds_[step], step});
   if (!outcome.ok()) return;
   for (const double value : values_of(step, outcome)) {
     if (value == kInfinity) continue;
@@ -104,6 +117,23 @@ void BestSelection::settle_step(std::uint32_t step, const Outcome& outcome) {
                      job_.plan().steps[step].experiment);
     results_.insert(std::upper_bound(results_.begin(), results_.end(), value), value);
   }
+}
+
+/// Opens a task, or settles it as the one with the same key did. Returns false if that one is computed now.
+bool BestSelection::open(std::uint32_t task, Decision& decision) {
+  const Outcome* known = nullptr;
+  if (job_.tasks()[task].storable) {
+    const auto [first, is_new] = first_with_.try_emplace(job_.result_key(task), task);
+    const auto outcome = outcome_of_first_.try_emplace(first->second).first;
+    if (!is_new && !outcome->second) return false;
+    if (!is_new) known = &*outcome->second;
+  }
+  ++open_;
+  if (known != nullptr)
+    decision.known.emplace_back(task, *known);
+  else
+    decision.open.push_back(task);
+  return true;
 }
 
 /// Opens what has the best bounds: the analytic step where only the sums are known, else the step. Bounds only become
@@ -115,19 +145,16 @@ Selection::Decision BestSelection::decide() {
     const auto [value, step] = *next;
     if (!may_be_best(value)) break;
     State& bound = bound_state_[plan.steps[step].bound];
-    if (bound == State::open) {
-      ++next;
-      continue;
-    }
-    ++open_;
-    if (bound == State::held) {
-      bound = State::open;
-      decision.open.push_back(plan.task_of_bound(plan.steps[step].bound));
-      ++next;
-    } else {
-      step_state_[step] = State::open;
-      decision.open.push_back(plan.task_of_step(step));
+    if (bound == State::settled && step_state_[step] == State::settled) {
       next = held_.erase(next);
+    } else if (bound == State::held) {
+      if (open(plan.task_of_bound(plan.steps[step].bound), decision)) bound = State::open;
+      ++next;
+    } else if (bound == State::settled && open(plan.task_of_step(step), decision)) {
+      step_state_[step] = State::open;
+      next = held_.erase(next);
+    } else {
+      ++next;
     }
   }
   if (held_.empty() || !may_be_best(held_.begin()->first)) leave_out_the_rest(decision);

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -37,6 +39,7 @@ class BestSelection : public Selection {
   std::vector<double> values_of(std::uint32_t step, const Outcome& outcome) const;
   double best_value_of(std::uint32_t step, const Outcome& outcome) const;
   bool may_be_best(double bound) const;
+  bool open(std::uint32_t task, Decision& decision);
   void settle_bound(std::uint32_t bound, const Outcome& outcome);
   void settle_step(std::uint32_t step, const Outcome& outcome);
   Decision decide();
@@ -55,6 +58,10 @@ class BestSelection : public Selection {
   enum class State : std::uint8_t { held, open, settled };
   std::vector<State> bound_state_, step_state_;
   std::size_t open_ = 0;
+  // Experiments may have the same step or the same bound, which their keys tell once they are compiled: the first task
+  // with a key is computed, and its outcome is that of the others.
+  std::map<core::sharing::Key, std::uint32_t> first_with_;
+  std::map<std::uint32_t, std::optional<Outcome>> outcome_of_first_;  // nullopt: not settled
 };
 
 /// A complete sweep that asks for its best as its results show it, whatever ranks have simulated before others showed

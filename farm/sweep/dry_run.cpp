@@ -154,8 +154,13 @@ Forecast forecast(const experiments::Sweep& sweep, const Shard& shard) {
   for (const PlannedStep& step : plan.steps) {
     result.steps.naive += step.experiments;
     result.collectives.naive += step.instances * step.experiments;
+    if (step.bound == kNoBound) continue;
+    Forecast::Bounded& bounded = result.bounded;
+    bounded.least_ps = bounded.experiments == 0 ? step.floor_ps : std::min(bounded.least_ps, step.floor_ps);
+    bounded.greatest_ps = std::max(bounded.greatest_ps, step.floor_ps);
+    ++bounded.experiments;
   }
-  result.kernels = kernels_of(sweep, plan);
+  if (result.bounded.experiments == 0) result.kernels = kernels_of(sweep, plan);
   return result;
 }
 
@@ -173,13 +178,21 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
                         exclusion.example->reason);
   text += fmt::format("{} of {} experiments do not fit in memory (reported, not simulated)\n", forecast.out_of_memory,
                       forecast.experiments);
-  text += "work known so far (overlap episodes are found while running):\n";
-  const auto line = [&](const char* kind, const Forecast::Count& count) {
-    text += fmt::format("  {:<12} {:>10} for {} uses\n", kind, count.unique, count.naive);
-  };
-  line("steps", forecast.steps);
-  line("kernels", forecast.kernels);
-  line("collectives", forecast.collectives);
+  if (const Forecast::Bounded& bounded = forecast.bounded; bounded.experiments > 0) {
+    text += fmt::format(
+        "by sums over one micro-batch a step of the others takes at least {:.4g} s (the least of {}) to {:.4g} s (the "
+        "greatest)\n"
+        "which steps the best {} need shows while running: kernels and collectives of the others are not counted\n",
+        core::seconds(bounded.least_ps), bounded.experiments, core::seconds(bounded.greatest_ps), sweep.best);
+  } else {
+    text += "work known so far (overlap episodes are found while running):\n";
+    const auto line = [&](const char* kind, const Forecast::Count& count) {
+      text += fmt::format("  {:<12} {:>10} for {} uses\n", kind, count.unique, count.naive);
+    };
+    line("steps", forecast.steps);
+    line("kernels", forecast.kernels);
+    line("collectives", forecast.collectives);
+  }
   if (forecast.pilot) text += pilot_text(*forecast.pilot, static_cast<std::int64_t>(forecast.steps.unique), ranks);
   if (forecast.pilot && sweep.best > 0)
     text += fmt::format("  that is all of the sweep; how few of the steps prove its best {} shows only when they do\n",
@@ -206,8 +219,14 @@ Json dry_run_json(const experiments::Sweep& sweep, const Forecast& forecast) {
     result["keys"][kind] = {{"unique", count.unique}, {"naive", count.naive}};
   };
   add("steps", forecast.steps);
-  add("kernels", forecast.kernels);
-  add("collectives", forecast.collectives);
+  if (const Forecast::Bounded& bounded = forecast.bounded; bounded.experiments > 0) {
+    result["bounds"] = {{"experiments", bounded.experiments},
+                        {"least_s", core::seconds(bounded.least_ps)},
+                        {"greatest_s", core::seconds(bounded.greatest_ps)}};
+  } else {
+    add("kernels", forecast.kernels);
+    add("collectives", forecast.collectives);
+  }
   result["keys"]["episodes"] = kEpisodes;
   if (const auto& pilot = forecast.pilot)
     result["pilot"] = {{"samples", pilot->samples},

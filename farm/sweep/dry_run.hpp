@@ -18,6 +18,13 @@ struct Forecast {
   };
   std::size_t experiments = 0, out_of_memory = 0;
   Count steps, kernels, collectives;
+  /// Of a sweep that asks for its best: experiments that are not compiled, and the range of the sums that bound their
+  /// steps. Their kernels and collectives are not counted.
+  struct Bounded {
+    std::uint64_t experiments = 0;
+    core::Time least_ps = 0, greatest_ps = 0;
+  };
+  Bounded bounded;
   Shard shard;
   double cost_share = 1;            // share of the whole sweep's expected work
   std::optional<Pilot> pilot = {};  // none was asked for, or none is possible
