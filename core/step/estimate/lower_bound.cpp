@@ -79,7 +79,7 @@ class LeastTimes {
     }
   }
 
-  Time compute(Role role, Kind kind, std::int64_t bytes) const {
+  Time compute(Role role, Kind kind, std::int64_t bytes) {
     const Group group = group_of(role);
     if (group.members < 2) return 0;
     // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
@@ -97,15 +97,15 @@ class LeastTimes {
       return least(configuration_);
     // What is chosen by predicted times depends on the paths that the group really has.
     Time result = kNever;
-    Configuration one = configuration_;
+    if (!chosen_) chosen_ = configuration_;
     for (const collective::Algorithm algorithm : candidates)
       for (const Protocol protocol : any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple}
                                                   : std::vector{library.protocol}) {
-        collective::Library& chosen = one.collectives;
+        collective::Library& chosen = chosen_->collectives;
         chosen.all_reduce = chosen.all_gather = chosen.reduce_scatter = chosen.all_to_all = chosen.broadcast =
             chosen.reduce = algorithm;
         chosen.protocol = protocol;
-        result = std::min(result, least(one));
+        result = std::min(result, least(*chosen_));
       }
     return result;
   }
@@ -114,6 +114,7 @@ class LeastTimes {
   const workload::Strategy& strategy_;
   const Links links_;
   std::map<std::tuple<Role, Kind, std::int64_t>, Time> known_;
+  std::optional<Configuration> chosen_;  // whose library has one algorithm and protocol of those that it may choose
 };
 
 /// A pass of one rank by itself: kernels run in order, collectives in order on their streams, and no other rank is
@@ -277,37 +278,50 @@ class Bound {
   Passes sharded_passes(const StageWork& work, const std::vector<ModelPart>& chunk) {
     const std::size_t tied =
         configuration_.model.tied_embeddings && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
-    const auto gather = [&](std::size_t unit) {
-      if (unit >= chunk.size() || unit == tied) return Time{0};
-      return replicas_ps(Kind::all_gather, workload::kParameterBytes, work.of(chunk[unit]).parameters);
+    const auto part_ps = [&](std::size_t unit, Kind kind, std::int64_t bytes_each) {
+      return unit >= chunk.size() || unit == tied ? FamilyTimes{}
+                                                  : replicas_ps(kind, bytes_each, work.of(chunk[unit]).parameters);
+    };
+    const auto gather = [&](std::size_t unit) { return part_ps(unit, Kind::all_gather, workload::kParameterBytes); };
+    const auto gather_again = [&](std::size_t unit) {  // a tied embedding stays
+      return unit + 1 == chunk.size() || (unit == 0 && tied != SIZE_MAX) ? FamilyTimes{} : gather(unit);
     };
     const auto scatter = [&](std::size_t unit) {
-      if (unit == tied) return Time{0};
-      return replicas_ps(Kind::reduce_scatter, workload::gradient_bytes(strategy_), work.of(chunk[unit]).parameters);
+      return part_ps(unit, Kind::reduce_scatter, workload::gradient_bytes(strategy_));
     };
-    const auto unit_ps = [&](const PhaseList& pass, Time next_gather) {
+    const auto unit_ps = [&](const PhaseList& pass, const FamilyTimes& next_gather) {
       Chain unit(least_);
       unit.add(pass);
-      return std::max(unit.now(), next_gather);
+      return std::max(unit.now(), longest(next_gather));
     };
-    Passes units, network;
-    units.forward = gather(0);
+    Passes units;
+    FamilyTimes forward{}, backward{};  // on the streams of each family
+    const auto add = [](FamilyTimes& to, const FamilyTimes& times) {
+      for (std::size_t family = 0; family < to.size(); ++family) to[family] += times[family];
+    };
+    units.forward = longest(gather(0));
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const workload::PartWork& part = work.of(chunk[i]);
       units.forward += unit_ps(part.forward, gather(i + 1));
-      units.backward += unit_ps(part.backward, i > 0 ? gather(i - 1) : 0);
-      network.forward += gather(i);
-      network.backward += scatter(i) + (i + 1 < chunk.size() ? gather(i) : 0);
+      units.backward += unit_ps(part.backward, i > 0 ? gather_again(i - 1) : FamilyTimes{});
+      add(forward, gather(i));
+      add(backward, scatter(i));
+      add(backward, gather_again(i));
     }
-    return {std::max(units.forward, network.forward), std::max(units.backward, network.backward)};
+    return {std::max(units.forward, longest(forward)), std::max(units.backward, longest(backward))};
   }
 
-  /// Returns the time of a collective over parameters among replicas; families use streams of their own.
-  Time replicas_ps(Kind kind, std::int64_t bytes_each, const Parameters& parameters) {
-    Time result = 0;
-    for (const workload::ParameterFamily& family : families_)
+  using FamilyTimes = std::array<Time, 2>;  // of dense parameters and experts, which use streams of their own
+  static Time longest(const FamilyTimes& times) { return *std::max_element(times.begin(), times.end()); }
+
+  /// Returns the times of a collective over parameters among replicas.
+  FamilyTimes replicas_ps(Kind kind, std::int64_t bytes_each, const Parameters& parameters) {
+    FamilyTimes result{};
+    for (std::size_t i = 0; i < families_.size(); ++i) {
+      const workload::ParameterFamily& family = families_[i];
       if (const std::int64_t count = parameters.*family.count; count > 0 && family.shards > 1)
-        result = std::max(result, least_.of(family.role, kind, bytes_each * family.padded(count)));
+        result.at(i) = least_.of(family.role, kind, bytes_each * family.padded(count));
+    }
     return result;
   }
 
@@ -362,11 +376,14 @@ class Bound {
     const bool gathers_first = strategy_.zero > 0 && strategy_.stack.overlap_parameters;
     if (gathers_first)
       drained = std::max(drained, rank.gathers + (micro_batches - 1) * rank.chunks.back().forward + backward);
+    // ZeRO 2 reduces after each pass. The next one need not wait, and the host launches ahead in any case, so that only
+    // the last of a chunk's reductions follow the last pass.
     const bool after_each_pass = strategy_.zero == 2;
     const Time reductions = (after_each_pass ? micro_batches : 1) * rank.reductions;
-    const Time reduced = strategy_.overlap_grad_reduce
-                             ? std::max(drained, fill.forward + (after_each_pass ? 0 : first_reduction) + reductions)
-                             : drained + reductions;
+    const Time at_the_end = after_each_pass && rank.chunks.size() > 1 ? 0 : rank.reductions;
+    const Time begin = after_each_pass || !strategy_.overlap_grad_reduce ? 0 : first_reduction;
+    const Time reduced =
+        std::max(drained + (strategy_.overlap_grad_reduce ? 0 : at_the_end), fill.forward + begin + reductions);
     return std::max(reduced + rank.optimizer + (gathers_first ? 0 : rank.gathers), drained + fill.backward);
   }
 
