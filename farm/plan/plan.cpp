@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <tuple>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/network/transports/pfc_headroom.hpp"
 #include "core/step/estimate/lower_bound.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
@@ -87,9 +85,7 @@ class Planner {
                          next)
             .first->second;
     fitting.is_bounded = sweep_.best > 0 && configuration.transport.fidelity != core::network::Fidelity::analytic;
-    if (!fitting.is_bounded) return;
-    fitting.cost = expected_cost(configuration);
-    check_fabric(configuration);
+    if (fitting.is_bounded) fitting.cost = expected_cost(configuration);
   }
 
   /// Returns the passes of all ranks through a layer, to which the ops of their programs are about proportional.
@@ -99,16 +95,6 @@ class Planner {
     const double layers =
         static_cast<double>(configuration.model.layers) / static_cast<double>(s.pp * s.virtual_stages);
     return layers * chunks * static_cast<double>(s.tp * s.cp * s.pp * s.dp);
-  }
-
-  /// Throws InputError if the transport would have to drop packets. Of steps that are compiled their routers find out.
-  void check_fabric(const Configuration& configuration) {
-    const auto is_same = [&](const auto& one) {
-      return one.first == configuration.graph && one.second == configuration.transport;
-    };
-    if (std::any_of(checked_.rbegin(), checked_.rend(), is_same)) return;
-    core::network::check_pfc_headroom(*configuration.graph, configuration.transport);
-    checked_.emplace_back(configuration.graph, configuration.transport);
   }
 
   /// Computes the sums over a micro-batch of the experiments in `bounded`.
@@ -218,7 +204,6 @@ class Planner {
   std::map<Key, std::uint32_t> numbers_;  // indices in found_
   std::vector<FoundCollective> found_;
   std::map<Key, std::uint32_t> steps_;
-  std::vector<std::pair<std::shared_ptr<const core::network::Graph>, core::network::Transport>> checked_;
   Plan plan_;
 };
 

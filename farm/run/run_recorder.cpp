@@ -127,10 +127,9 @@ void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
   if (source != Source::journal) append_to_journal(task, outcome);
   if (source == Source::computed && outcome.ok() && job_.tasks()[task].storable)
     store_->put(job_.result_key(task), outcome.bytes);
-  std::uint64_t& count = source == Source::store      ? statistics_.from_store
-                         : source == Source::computed ? statistics_.computed
-                                                      : statistics_.from_journal;
-  ++count;
+  statistics_.from_journal += source == Source::journal ? 1 : 0;
+  statistics_.from_store += source == Source::store ? 1 : 0;
+  statistics_.computed += source == Source::computed ? 1 : 0;
   statistics_.simulated_s += static_cast<double>(outcome.elapsed_us) * 1e-6;
   progress_->settled(task, outcome, source != Source::computed);
   if (hooks_.on_result) hooks_.on_result(task, outcome);
