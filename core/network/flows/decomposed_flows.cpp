@@ -15,7 +15,6 @@
 
 #include "core/base/error.hpp"
 #include "core/network/flows/flow_component.hpp"
-#include "core/network/flows/flow_routes.hpp"
 #include "core/network/flows/joint_simulation.hpp"
 #include "core/sharing/union_find.hpp"
 

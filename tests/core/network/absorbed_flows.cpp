@@ -13,22 +13,22 @@ using namespace manyworlds::tests;
 namespace {
 
 /// Two problems, of which the second begins `shift` later and has names of its own, and flows between their links from
-/// `meeting` on.
-struct Meeting {
+/// `joined_at` on.
+struct TwoProblems {
   Problem first, second, whole;  // whole: both with common names, and what connects them
   std::size_t between = 0;       // arrivals of `whole` that connect them, the last ones
-  Time shift = 0, meeting = 0;
+  Time shift = 0, joined_at = 0;
 };
 
-Meeting draw_meeting(std::uint64_t seed, const std::vector<std::string>& kinds) {
-  Meeting result{draw(seed, kinds), {}, {}};
+TwoProblems draw_two(std::uint64_t seed, const std::vector<std::string>& kinds) {
+  TwoProblems result{draw(seed, kinds), {}, {}};
   std::mt19937_64 random(seed);
   const auto any = [&](std::size_t below) { return static_cast<std::uint32_t>(random() % below); };
   Problem &first = result.first, &second = result.second, &whole = result.whole;
   second = draw(seed + 1'000'000, kinds);
   second.transport = first.transport;
   result.shift = any(30) * kPacket;
-  result.meeting = result.shift + any(120) * kPacket + any(2) * 777;
+  result.joined_at = result.shift + any(120) * kPacket + any(2) * 777;
   whole = first;
   const auto links = static_cast<std::uint32_t>(first.links.size());
   const auto collectives = static_cast<std::uint32_t>(first.ranks.size());
@@ -50,7 +50,7 @@ Meeting draw_meeting(std::uint64_t seed, const std::vector<std::string>& kinds) 
   for (std::uint32_t i = 0; i < 4; ++i) {
     const Route &from = first.routes[any(first.routes.size())], &to = whole.routes[routes + any(second.routes.size())];
     whole.routes.push_back({from.front(), to.back()});
-    whole.arrivals.push_back({result.meeting + any(20) * kPacket,
+    whole.arrivals.push_back({result.joined_at + any(20) * kPacket,
                               {2 * collectives, i},
                               static_cast<std::uint32_t>(whole.routes.size() - 1),
                               any(80) * 1024});
@@ -98,7 +98,7 @@ TEST_CASE("flows that absorb others go on as one event loop of all on 1,000 draw
   const std::vector<std::string> kinds = transport_kinds();
   std::size_t under_way = 0, after = 0;
   for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {
-    const Meeting drawn = draw_meeting(seed, kinds);
+    const TwoProblems drawn = draw_two(seed, kinds);
     INFO("seed " << seed << ", " << drawn.first.transport.kind);
     Counters plain_counters;
     auto plain = make_plain_flows(drawn.whole.transport);
@@ -111,8 +111,8 @@ TEST_CASE("flows that absorb others go on as one event loop of all on 1,000 draw
     std::vector<Completion> done;
     std::size_t next = 0, next_of_other = 0;
     const auto collectives = static_cast<std::uint32_t>(drawn.first.ranks.size());
-    play_until(*flows, drawn.first, next, drawn.meeting, 0, 0, done);
-    play_until(*other, drawn.second, next_of_other, drawn.meeting - drawn.shift, drawn.shift, collectives, done);
+    play_until(*flows, drawn.first, next, drawn.joined_at, 0, 0, done);
+    play_until(*other, drawn.second, next_of_other, drawn.joined_at - drawn.shift, drawn.shift, collectives, done);
     const std::size_t started = next + next_of_other;
     under_way += started - done.size();
     flows->absorb(*other, drawn.shift);
@@ -123,7 +123,7 @@ TEST_CASE("flows that absorb others go on as one event loop of all on 1,000 draw
     Problem rest = drawn.whole;
     rest.arrivals.clear();
     for (const auto& arrival : drawn.whole.arrivals)
-      if (arrival.at > drawn.meeting || arrival.id.collective == 2 * collectives) rest.arrivals.push_back(arrival);
+      if (arrival.at > drawn.joined_at || arrival.id.collective == 2 * collectives) rest.arrivals.push_back(arrival);
     REQUIRE(rest.arrivals.size() + started == drawn.whole.arrivals.size());
     after += rest.arrivals.size();
     std::size_t next_of_all = 0;

@@ -1,4 +1,4 @@
-#include "core/network/flows/flow_routes.hpp"
+#include "core/network/flows/flow_component.hpp"
 
 namespace manyworlds::core::network {
 
