@@ -376,7 +376,7 @@ class Bound {
     const bool gathers_first = strategy_.zero > 0 && strategy_.stack.overlap_parameters;
     if (gathers_first)
       drained = std::max(drained, rank.gathers + (micro_batches - 1) * rank.chunks.back().forward + backward);
-    // ZeRO 2 reduces after each pass. The next one need not wait, and the host launches ahead in any case, so that only
+    // ZeRO 2 reduces after each pass. The host launches ahead meanwhile, so that where its launches take longest, only
     // the last of a chunk's reductions follow the last pass.
     const bool after_each_pass = strategy_.zero == 2;
     const Time reductions = (after_each_pass ? micro_batches : 1) * rank.reductions;

@@ -1,7 +1,8 @@
 // ZeRO stages 0 to 2: gradients are reduced in buckets. Stage 0 all-reduces them; stages 1 and 2 reduce-scatter them
 // and gather the parameters that the optimizer wrote; stage 2, which keeps only its shard of the gradients, reduces
-// them after every pass. With overlap_parameters a step begins while the previous step's parameters are still being
-// gathered, as in Megatron-LM's overlap-param-gather: the first pass that needs a bucket waits for it.
+// them after every pass, for which the next one waits unless they overlap. With overlap_parameters a step begins while
+// the previous step's parameters are still being gathered, as in Megatron-LM's overlap-param-gather: the first pass
+// that needs a bucket waits for it.
 #include "core/base/error.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/replica_traffic.hpp"
@@ -45,6 +46,11 @@ class BucketedTraffic : public ReplicaTraffic {
   }
 
   void before_part(const StepPass& step_pass, std::size_t part_index) override {
+    if (part_index == 0 && strategy_.zero == 2 && !strategy_.overlap_grad_reduce)
+      for (const Family& family : families_) {
+        builder_.wait_for(family.last);
+        builder_.wait_for(family.last_inter_group);
+      }
     if (!step_pass.pass.forward()) {
       if (part_index == 0)
         for (Family& family : families_) family.chunks[chunk_of(step_pass)].reduced = 0;
@@ -70,9 +76,6 @@ class BucketedTraffic : public ReplicaTraffic {
       Chunk& chunk = family.chunks[chunk_of(step_pass)];
       while (chunk.reduced < chunk.buckets.size() && chunk.buckets[chunk.reduced].ready_after <= part_index)
         reduce(family, chunk.buckets[chunk.reduced++], step_pass.last);
-      if (strategy_.overlap_grad_reduce) continue;
-      builder_.wait_for(family.last);
-      builder_.wait_for(family.last_inter_group);
     }
   }
 

@@ -228,6 +228,21 @@ TEST_CASE("a sharded step that does not overlap its reductions waits for each of
   CHECK(time(false) > time(true));
 }
 
+TEST_CASE("a step of ZeRO 2 that does not overlap its reductions is the sum of its kernels and collectives") {
+  for (const std::int64_t micro_batches : {1, 3}) {
+    Strategy strategy = sharded(micro_batches);
+    strategy.zero = 2;
+    strategy.overlap_grad_reduce = false;
+    const Program program = build_program(small(true, 4), strategy, round_gpu(), 0);
+    Time kernels = 0;
+    for (const Op& op : program.ops)
+      if (const KernelOp* kernel = op.kernel()) kernels += kernel->duration_ps;
+    std::int64_t bytes = 0;
+    for (const auto& [kind, sum] : data_bytes(program)) bytes += sum;
+    for (const Time ps_per_byte : {1, 20, 1'000}) CHECK(play(program, ps_per_byte) == kernels + bytes * ps_per_byte);
+  }
+}
+
 TEST_CASE("with overlap_parameters a layer's first forward waits for its own parameters and no others") {
   const Model model = small(false, 4);
   Strategy strategy = layout(1, 1, 1, 8);
