@@ -20,6 +20,7 @@ TaskQueue::TaskQueue(const std::vector<Task>& tasks, Selection* selection)
       selection_(selection),
       state_(tasks.size(), State::waiting),
       held_(tasks.size()),
+      known_(tasks.size()),
       outcomes_(tasks.size()),
       missing_(tasks.size()),
       dependents_(tasks.size()),
@@ -62,7 +63,7 @@ void TaskQueue::apply(Selection::Decision decision) {
       held_[left] = false;
       if (!settled(left)) settle_one(left, {Status::left_out, "", 0});
     }
-    for (auto& one : next.known) known.push_back(std::move(one));
+    for (auto& one : next.known) known_[one.first] = !settled(one.first), known.push_back(std::move(one));
   };
   for (take_up(std::move(decision)); !known.empty();) {
     auto [task, outcome] = std::move(known.front());

@@ -40,6 +40,8 @@ class TaskQueue {
   /// Makes an assigned task that produced no outcome ready again.
   void requeue(std::uint32_t task);
 
+  /// Returns whether the selection knew the outcome of the task.
+  bool known_to_selection(std::uint32_t task) const { return known_.at(task); }
   /// Returns whether the selection has neither opened the task nor left it out.
   bool held(std::uint32_t task) const { return held_.at(task); }
   bool settled(std::uint32_t task) const { return state_.at(task) == State::settled; }
@@ -70,7 +72,7 @@ class TaskQueue {
   const std::vector<Task>& tasks_;
   Selection* selection_;
   std::vector<State> state_;
-  std::vector<bool> held_;  // by the selection
+  std::vector<bool> held_, known_;  // by and to the selection
   std::vector<Outcome> outcomes_;
   std::vector<std::uint32_t> missing_;  // number of inputs not settled yet, and 1 if the selection holds the task
   std::vector<std::vector<std::uint32_t>> dependents_;

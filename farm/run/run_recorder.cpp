@@ -110,10 +110,10 @@ std::optional<Outcome> RunRecorder::find_in_store(std::uint32_t task) {
 }
 
 /// Returns where the outcome of a task that settles now is from.
-RunRecorder::Source RunRecorder::source_of(std::uint32_t task, const Outcome& outcome) const {
+RunRecorder::Source RunRecorder::source_of(std::uint32_t task) const {
   if (in_store_.contains(task)) return Source::store;
   if (source_ == Source::journal && task == replayed_) return Source::journal;
-  return outcome.ok() && outcome.elapsed_us == 0 ? Source::other_task : source_;
+  return queue_.known_to_selection(task) ? Source::other_task : source_;
 }
 
 /// Called by the TaskQueue before it counts the task: the record reaches the disk first.
@@ -123,7 +123,7 @@ void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
     if (hooks_.on_result) hooks_.on_result(task, outcome);
     return;
   }
-  const Source source = source_of(task, outcome);
+  const Source source = source_of(task);
   if (source != Source::journal) append_to_journal(task, outcome);
   if (source == Source::computed && outcome.ok() && job_.tasks()[task].storable)
     store_->put(job_.result_key(task), outcome.bytes);

@@ -45,7 +45,7 @@ class RunRecorder {
   std::vector<std::pair<std::uint32_t, Outcome>> replay(const std::string& fingerprint);
   void settle_from_store();
   std::optional<Outcome> find_in_store(std::uint32_t task);
-  Source source_of(std::uint32_t task, const Outcome& outcome) const;
+  Source source_of(std::uint32_t task) const;
   void settled(std::uint32_t task, const Outcome& outcome);
   void append_to_journal(std::uint32_t task, const Outcome& outcome);
   void write_results();
