@@ -7,14 +7,15 @@ namespace manyworlds::farm {
 
 core::sharing::Key ResultKeys::of(const experiments::Sweep& sweep, std::uint32_t experiment, bool is_bound) {
   const auto [known, is_new] = known_.try_emplace({experiment, is_bound});
-  if (!is_new) return known->second;
+  core::sharing::Key& key = known->second;
+  if (!is_new) return key;
   const experiments::Experiment& one = sweep.experiments.at(experiment);
   naming_experiment(sweep, one, [&] {
     core::step::Configuration configuration = configure(one, graphs_);
     if (is_bound) configuration = bound_of(std::move(configuration));
-    known->second = context_.summary(configuration).step;
+    key = context_.summary(configuration).step;
   });
-  return known->second;
+  return key;
 }
 
 }  // namespace manyworlds::farm

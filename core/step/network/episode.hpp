@@ -55,6 +55,7 @@ class Episode {
  public:
   explicit Episode(network::ComponentCache& cache);
   Episode(const Episode&) = default;
+  Episode(Episode&&) = default;
 
   const sharing::Key& key() const { return key_; }
   /// Begins what entered at now(), so that helpers may simulate it while others are.
