@@ -17,7 +17,6 @@ constexpr std::uint32_t kNone = UINT32_MAX;
 Traffic::Traffic(const Traffic& other)
     : flows_(other.flows_->clone()),
       routes_(other.routes_),
-      routes_added_(other.routes_added_),
       running_(other.running_),
       slot_of_(other.slot_of_),
       free_(other.free_),
@@ -25,7 +24,7 @@ Traffic::Traffic(const Traffic& other)
 
 std::uint32_t Traffic::add_routes(const std::vector<Route>& routes) {
   std::vector<std::uint32_t>& numbers = routes_.emplace_back();
-  for (const Route& route : routes) numbers.push_back(flows_->add_route(route)), ++routes_added_;
+  for (const Route& route : routes) numbers.push_back(flows_->add_route(route));
   return static_cast<std::uint32_t>(routes_.size() - 1);
 }
 
@@ -186,8 +185,8 @@ void Traffic::absorb(Traffic other, Time shift) {
   MANYWORLDS_CHECK(other.now() + shift == now(), "traffic at {} absorbs traffic at {}", now(), other.now() + shift);
   const auto first_collective = static_cast<std::uint32_t>(slot_of_.size());
   const auto first_routes = static_cast<std::uint32_t>(routes_.size());
-  const std::uint32_t first_route = routes_added_;
-  routes_added_ += other.routes_added_;
+  std::uint32_t first_route = 0;  // flows number routes in the order in which they are added
+  for (const std::vector<std::uint32_t>& routes : routes_) first_route += static_cast<std::uint32_t>(routes.size());
   for (std::vector<std::uint32_t>& routes : other.routes_) {
     for (std::uint32_t& route : routes) route += first_route;
     routes_.push_back(std::move(routes));

@@ -102,7 +102,6 @@ class Traffic {
 
   std::unique_ptr<Flows> flows_;
   std::vector<std::vector<std::uint32_t>> routes_;  // by set and pair: route number of the flows
-  std::uint32_t routes_added_ = 0;                  // to the flows
   std::vector<RunningCollective> running_;          // slots, reused after a collective ends
   std::vector<std::uint32_t> slot_of_, free_;       // slot of each collective (kNone after its end); free slots
   std::vector<DelayedStart> delayed_;               // a heap, earliest first

@@ -111,7 +111,7 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
   } else {
     PacketSymmetry packets = packet_symmetry_of(*layout_, collectives_of(by_kind, dags), dags);
     symmetry_ = std::move(packets.ranks);
-    representative_link_ = std::move(packets.representative_link);
+    if (!has_all_ranks()) representative_link_ = std::move(packets.representative_link);
   }
   const IdVector<GroupId, Group>& groups = layout_->groups();
   IdVector<GroupId, std::vector<GroupId>> equivalent_groups(
