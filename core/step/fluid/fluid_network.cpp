@@ -77,7 +77,8 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     copy->at_fork_ = nullptr;
     return copy;
   }
-  void go_on_with(TransportEfficiency& efficiency, const Fork& fork) override {
+  void go_on_with(TransportEfficiency& efficiency, const IsolatedResults& results, const Fork& fork) override {
+    exits_.look_up_in(results);
     shares_.go_on_with(efficiency, fork.answers);
     has_contended_ = fork.is_after_contended;
   }
@@ -188,14 +189,14 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   /// Sets the clocks of those whose speeds have changed. Nothing of this is done before a fork.
   void set_changed_speeds() {
     if (changed_.empty()) return;
-    const Fork fork{shares_.answers().size(), has_contended_};
+    Fork fork{shares_.answers().size(), has_contended_};
     new_speeds_.clear();
     for (const std::uint32_t number : changed_) {
       has_contended_ |= speeds_.speed(number) < kFullSpeed;
       new_speeds_.push_back(speed_of(number));
     }
-    if (at_fork_ && (shares_.answers().size() > fork.answers || has_contended_ != fork.is_after_contended))
-      at_fork_(fork);
+    fork.begins_contention = has_contended_ != fork.is_after_contended;
+    if (at_fork_ && (shares_.answers().size() > fork.answers || fork.begins_contention)) at_fork_(fork);
     for (std::size_t i = 0; i < changed_.size(); ++i) {
       const InstanceId instance = running_[changed_[i]];
       state_of(instance).clock.set_speed(now_, new_speeds_[i]);

@@ -26,14 +26,15 @@ class FluidNetwork : public KeyedNetwork {
   struct Fork {
     std::size_t answers = 0;          // of answers(): those before it
     bool is_after_contended = false;  // whether any collective has been short of a link before it
+    bool begins_contention = false;   // whether the first is after it
   };
   /// From now on next_exit() calls `at_fork` where a clone() can go on differently.
   virtual void watch(std::function<void(const Fork&)> at_fork) = 0;
   /// Returns a copy in the same state, which nobody watches.
   virtual std::unique_ptr<FluidNetwork> clone() const = 0;
-  /// Of a clone that was made at a fork: goes on with another transport, whose answers before it must be the same.
-  /// next_exit() comes to that fork again.
-  virtual void go_on_with(TransportEfficiency& efficiency, const Fork& fork) = 0;
+  /// Of a clone that was made at a fork: goes on with another transport, whose answers before it must be the same, and
+  /// with other results, which must have all that it had. next_exit() comes to that fork again.
+  virtual void go_on_with(TransportEfficiency& efficiency, const IsolatedResults& results, const Fork& fork) = 0;
   /// Returns all that this has read of its transport.
   virtual const std::vector<AskedEfficiencies::Answer>& answers() const = 0;
   /// Returns the contended collectives that have ended, in the order of their ends.

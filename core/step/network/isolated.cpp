@@ -21,6 +21,14 @@ IsolatedResult uncontended(const collective::Dag& dag, const Connections& connec
   return result;
 }
 
+IsolatedResult of_all_ranks(IsolatedResult of_members, const CollectiveOp& collective_op) {
+  const std::size_t simulated = of_members.exits.size();
+  for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
+    of_members.exits.push_back(of_members.exits[member - simulated]);
+  of_members.counters = of_members.counters * collective_op.ranks_per_member();
+  return of_members;
+}
+
 IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& connections,
                                  const network::Graph& graph, network::ComponentCache& cache) {
   if (cache.transport().fidelity != network::Fidelity::packet)

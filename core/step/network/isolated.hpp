@@ -29,6 +29,9 @@ IsolatedResult simulate_isolated(const collective::Dag& dag, const Connections& 
 IsolatedResult uncontended(const collective::Dag& dag, const Connections& connections, const network::Graph& graph,
                            const network::Transport& transport);
 
+/// Returns the result of all ranks of an operation from that of its DAG, whose members may stand for several each.
+IsolatedResult of_all_ranks(IsolatedResult of_members, const CollectiveOp& collective_op);
+
 std::string encode(const IsolatedResult& result);
 /// Throws core::InternalError on bytes that encode() did not write.
 IsolatedResult decode_isolated(std::string_view bytes);

@@ -7,7 +7,7 @@ namespace manyworlds::core::step {
 
 UncontendedExits::UncontendedExits(const CompiledStep& compiled, const IsolatedResults& results)
     : compiled_(compiled),
-      results_(results),
+      results_(&results),
       isolated_(compiled.collective_ops().size()),
       paths_(compiled.collective_ops().size()),
       slots_(compiled.instances(), kNoSlot) {}
@@ -76,7 +76,7 @@ std::vector<InstanceId> UncontendedExits::take_scheduled() {
     const CollectiveOp& collective_op = compiled_.collective_op_of(instance);
     IsolatedCollectives& isolated = isolated_[compiled_.collective_op_id(instance)];
     if (!isolated.result) transfers_ += static_cast<std::int64_t>(collective_op.dag->transfers.size());
-    isolated.look_up(collective_op, results_);
+    isolated.look_up(collective_op, *results_);
     count(compiled_.collective_op_id(instance));
     scheduled_.push_back(instance);
   }
@@ -121,7 +121,7 @@ void UncontendedExits::take(InstanceId instance, Time at, std::vector<Member>& e
 std::vector<CollectiveOpId> UncontendedExits::missing() const {
   std::vector<CollectiveOpId> collective_ops;
   for (const InstanceId instance : unresolved_) collective_ops.push_back(compiled_.collective_op_id(instance));
-  return missing_results(compiled_, isolated_, results_, std::move(collective_ops));
+  return missing_results(compiled_, isolated_, *results_, std::move(collective_ops));
 }
 
 UsageCounts UncontendedExits::isolated_usage() const {

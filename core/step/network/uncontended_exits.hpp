@@ -54,6 +54,8 @@ class UncontendedExits {
   void count(CollectiveOpId isolated);
 
   std::vector<CollectiveOpId> missing() const;
+  /// From now on looks results up in `results`, which must have all that were there.
+  void look_up_in(const IsolatedResults& results) { results_ = &results; }
   UsageCounts isolated_usage() const;
   const network::Counters& counters() const { return counters_; }
   /// Returns the transfers whose times are computed; there are no packets.
@@ -87,7 +89,7 @@ class UncontendedExits {
   void enter_member(Time at, const Member& member);
 
   const CompiledStep& compiled_;
-  const IsolatedResults& results_;
+  const IsolatedResults* results_;
   IdVector<CollectiveOpId, IsolatedCollectives> isolated_;
   IdVector<CollectiveOpId, std::shared_ptr<const CriticalPaths::Paths>> paths_;
   IdVector<InstanceId, std::uint32_t> slots_;

@@ -1,7 +1,6 @@
 #include "core/step/run/simulation_context.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/error.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
@@ -136,13 +135,9 @@ IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const
 }
 
 IsolatedResult SimulationContext::isolated(const CompiledStep& step, const CollectiveOp& collective_op) {
-  IsolatedResult result =
-      simulate(collective_op.shape, *collective_op.dag, *collective_op.connections, step.configuration());
-  const std::size_t simulated = result.exits.size();
-  for (std::size_t member = simulated; member < collective_op.shape.members; ++member)
-    result.exits.push_back(result.exits[member - simulated]);
-  result.counters = result.counters * collective_op.ranks_per_member();
-  return result;
+  return of_all_ranks(
+      simulate(collective_op.shape, *collective_op.dag, *collective_op.connections, step.configuration()),
+      collective_op);
 }
 
 IsolatedResult SimulationContext::isolated(const Configuration& configuration, const collective::Shape& shape,
@@ -165,11 +160,11 @@ void SimulationContext::add_isolated(const CompiledStep& compiled, const Missing
   }
 }
 
-/// Returns how long the step takes as fluids if every contended collective takes longer by a share.
-Time SimulationContext::slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches,
-                                       IsolatedResults& results, std::atomic<Time>* reached) {
+/// Returns how long the step takes as fluids if every contended collective takes longer by FluidRuns::kSlowedByPpm.
+Time SimulationContext::slowed_step_ps(const CompiledStep& compiled, TransportCache& caches, IsolatedResults& results,
+                                       std::atomic<Time>* reached) {
   Step step(compiled, caches.episodes, caches.efficiency, results, nullptr, reached);
-  step.slow_contended(std::llround(share * 1e6));
+  step.slow_contended(FluidRuns::kSlowedByPpm);
   while (true) {
     auto outcome = step.advance();
     if (const auto* done = std::get_if<StepResult>(&outcome)) return done->step_ps;
@@ -188,16 +183,13 @@ StepResult SimulationContext::run_fluids(const CompiledStep& compiled, FluidRuns
                                          std::atomic<Time>* reached) {
   TransportCache& caches = transport_cache(measured(transport), compiled.configuration().graph);
   const network::LinkHops before = caches.cache.link_hops();
-  const FluidRuns::Needs needs{caches.episodes, caches.efficiency,
-                               [&](const MissingResults& missing) { add_isolated(compiled, missing, results); },
-                               reached};
-  const FluidRuns::Run& run = runs.run(0, needs);
-  StepResult result = run.result;
-  result.fluid = measure_fluid_error(compiled, run.contended, dags_, caches.cache, caches.efficiency);
-  if (result.fluid.mean > 0) {
-    const Time slowed = runs.run(std::llround(result.fluid.mean * 1e6), needs).result.step_ps;
-    result.fluid.step = std::max(0.0, static_cast<double>(slowed) / static_cast<double>(result.step_ps) - 1);
-  }
+  StepResult result =
+      runs.run({caches.cache, caches.episodes, caches.efficiency, helpers_,
+                [&](const MissingResults& missing) { add_isolated(compiled, missing, results); },
+                [&](const std::vector<ContendedCollective>& contended) {
+                  return measure_fluid_error(compiled, contended, dags_, caches.cache, caches.efficiency);
+                },
+                reached});
   result.computed = caches.cache.link_hops() - before;
   link_hops_ += result.computed;
   return result;
@@ -221,10 +213,9 @@ StepResult SimulationContext::run(const CompiledStep& compiled, IsolatedResults&
     const Configuration& configuration = compiled.configuration();
     if (done != nullptr && configuration.transport.fidelity == network::Fidelity::fluid) {
       done->fluid = measure_fluid_error(compiled, step.contended(), dags_, caches.cache, caches.efficiency);
-      if (done->fluid.mean > 0) {
-        const auto slowed = static_cast<double>(slowed_step_ps(compiled, done->fluid.mean, caches, results, reached));
-        done->fluid.step = std::max(0.0, slowed / static_cast<double>(done->step_ps) - 1);
-      }
+      if (done->fluid.mean > 0)
+        done->fluid.step = FluidRuns::error_of_step(done->fluid.mean, done->step_ps,
+                                                    slowed_step_ps(compiled, caches, results, reached));
     }
     link_hops_ += caches.cache.link_hops() - hops_counted;
     if (done != nullptr) {

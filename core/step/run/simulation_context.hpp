@@ -55,7 +55,7 @@ class SimulationContext {
     TransportEfficiency efficiency;
   };
   void add_isolated(const CompiledStep& compiled, const MissingResults& missing, IsolatedResults& results);
-  Time slowed_step_ps(const CompiledStep& compiled, double share, TransportCache& caches, IsolatedResults& results,
+  Time slowed_step_ps(const CompiledStep& compiled, TransportCache& caches, IsolatedResults& results,
                       std::atomic<Time>* reached);
   /// A step of fluids, for all transports.
   struct FluidStep {

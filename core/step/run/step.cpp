@@ -120,10 +120,10 @@ Step::Step(const Step& other, Copy)
 }
 
 Step::Step(const Step& other, const FluidNetwork::Fork& fork, TransportEfficiency& efficiency,
-           std::atomic<Time>* reached)
+           const IsolatedResults& results, std::atomic<Time>* reached)
     : Step(other, Copy()) {
   reached_ = reached;
-  fluid().go_on_with(efficiency, fork);
+  fluid().go_on_with(efficiency, results, fork);
 }
 
 std::unique_ptr<Step> Step::clone() const {

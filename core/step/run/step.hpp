@@ -39,8 +39,10 @@ class Step : private stream::WholeCollectives {
   /// filled for the ranks that it lists; if `reached` is given, the simulated time reached so far is stored in it.
   Step(const CompiledStep& compiled, EpisodeCache& episodes, TransportEfficiency& efficiency,
        const IsolatedResults& results, Recording* recording = nullptr, std::atomic<Time>* reached = nullptr);
-  /// Goes on from a fork at which `other` was cloned, with another transport (FluidNetwork::go_on_with()).
-  Step(const Step& other, const FluidNetwork::Fork& fork, TransportEfficiency& efficiency, std::atomic<Time>* reached);
+  /// Goes on from a fork at which `other` was cloned, with another transport and other results
+  /// (FluidNetwork::go_on_with()).
+  Step(const Step& other, const FluidNetwork::Fork& fork, TransportEfficiency& efficiency,
+       const IsolatedResults& results, std::atomic<Time>* reached);
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
   ~Step() override = default;
