@@ -19,7 +19,9 @@ SweepRunner::SweepRunner(const SweepSharedSettings& common, const RunnerOptions&
       pool_(options.threads > 1 || options.remote != nullptr
                 ? std::make_unique<ThreadPool>(options.threads, options.remote)
                 : nullptr),
-      context_(common.share, pool_.get()) {}
+      kept_(options.components.empty() || !common.share ? nullptr
+                                                        : std::make_unique<KeptComponents>(options.components)),
+      context_(common.share, pool_.get(), kept_.get()) {}
 
 core::step::Configuration SweepRunner::configure(const std::string& settings) {
   return experiments::configure(experiments::deserialize_own_settings(settings, common_), graphs_);

@@ -8,6 +8,7 @@
 #include "core/network/flows/component_answerer.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/sweep/experiment.hpp"
+#include "farm/plan/kept_components.hpp"
 #include "farm/plan/sweep_task_spec.hpp"
 #include "farm/protocol/job.hpp"
 #include "farm/system/thread_pool.hpp"
@@ -45,7 +46,8 @@ class SweepRunner : public Runner {
   bool share_;
   experiments::CommonSettings common_;
   experiments::GraphCache graphs_;
-  std::unique_ptr<ThreadPool> pool_;  // null: one thread, and nobody to ask
+  std::unique_ptr<ThreadPool> pool_;      // null: one thread, and nobody to ask
+  std::unique_ptr<KeptComponents> kept_;  // null: nothing is kept for others
   core::step::SimulationContext context_;
   core::network::ComponentAnswerer answerer_;
   std::string settings_;  // settings of the cached compiled step

@@ -60,6 +60,7 @@ class Runner {
 struct RunnerOptions {
   std::size_t threads = 1;                // with the caller's
   core::RemoteHelpers* remote = nullptr;  // other processes of this job, which it may ask; null: none
+  std::string components = {};            // the folder with components that others have computed; "": none
 };
 
 /// Both sides of a kind of job. Both functions throw if they cannot parse their text.

@@ -25,6 +25,7 @@
 #include "farm/system/host_resources.hpp"
 #include "farm/system/launcher.hpp"
 #include "farm/worker/rank_loop.hpp"
+#include "io/log/store.hpp"
 
 namespace manyworlds::farm {
 
@@ -70,6 +71,8 @@ LoopOptions loop_options(const RunOptions& options, int workers, bool launched) 
           .watch_parent = launched,
           .drain_on_ctrl_c = !launched,
           .limits = limits,
+          .components =
+              options.store == "none" ? "" : io::components_directory(io::store_directory(options.store)).string(),
           .drain_after = options.drain_after};
 }
 

@@ -45,7 +45,7 @@ void RunStore::close() {
         core::shell_line({"manyworlds", "store", "verify", "--store", core::as_operand(directory_.string())}));
   if (!writable_) return;
   guarded("what this run computed last may be missing in the store", [&] { store_->close(); });
-  guarded("the store may be larger than its limit", [&] { io::prune_store(directory_, limit_bytes_); });
+  guarded("the store may be larger than its limit", [&] { io::prune_with_components(directory_, limit_bytes_); });
 }
 
 }  // namespace manyworlds::farm

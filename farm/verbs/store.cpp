@@ -2,7 +2,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
@@ -54,15 +56,33 @@ int stats(const std::filesystem::path& directory, bool json) {
         fmt::format("  build {}{}: {} in {}, {}, last used {}\n", name, is_this_build(build) ? " (this one)" : "",
                     counted(build.records, "record"), counted(build.segments, "segment"), size_text(build.bytes), used);
   }
+  io::StoredBuild components;
+  for (const io::StoredBuild& build : io::stored_builds(io::components_directory(directory))) {
+    components.segments += build.segments;
+    components.records += build.records;
+    components.bytes += build.bytes;
+  }
+  bytes += components.bytes;
+  if (components.segments > 0)
+    text += fmt::format("  components of flows, of all builds: {} in {}, {}\n", counted(components.records, "record"),
+                        counted(components.segments, "segment"), size_text(components.bytes));
   if (json)
-    std::cout << text_of({{"directory", directory.string()}, {"bytes", bytes}, {"builds", rows}});
+    std::cout << text_of(
+        {{"directory", directory.string()},
+         {"bytes", bytes},
+         {"builds", rows},
+         {"components",
+          {{"segments", components.segments}, {"records", components.records}, {"bytes", components.bytes}}}});
   else
     std::cout << text << fmt::format("{} in all, of {}\n", size_text(bytes), counted(builds.size(), "build"));
   return kExitDone;
 }
 
 int verify(const std::filesystem::path& directory, bool json) {
-  const io::StoreCheck check = io::verify_store(directory, core::sharing::build_fingerprint());
+  io::StoreCheck check = io::verify_store(directory, core::sharing::build_fingerprint());
+  io::StoreCheck components = io::verify_store(io::components_directory(directory), core::sharing::build_fingerprint());
+  std::move(components.damaged.begin(), components.damaged.end(), std::back_inserter(check.damaged));
+  std::move(components.torn.begin(), components.torn.end(), std::back_inserter(check.torn));
   const auto findings_json = [](const std::vector<io::StoreCheck::Finding>& findings) {
     Json rows = Json::array();
     for (const auto& [path, skipped, invalid_records, reason] : findings)
@@ -80,6 +100,7 @@ int verify(const std::filesystem::path& directory, bool json) {
                           {"segments", check.segments},
                           {"records", check.records},
                           {"bytes", check.bytes},
+                          {"components", components.records},
                           {"damaged", findings_json(check.damaged)},
                           {"torn", findings_json(check.torn)}});
     return code;
@@ -89,6 +110,9 @@ int verify(const std::filesystem::path& directory, bool json) {
       std::cout << (reason.empty() ? skipped.describe(path) + invalid_records.describe(path) : reason + "\n");
   std::cout << fmt::format("{} whole in {}, {}", counted(check.records, "record"), counted(check.segments, "segment"),
                            size_text(check.bytes));
+  if (components.segments > 0)
+    std::cout << fmt::format(", and {} of flows in {}, {}", counted(components.records, "component"),
+                             counted(components.segments, "segment"), size_text(components.bytes));
   if (!check.torn.empty()) std::cout << fmt::format("; {} unfinished", counted(check.torn.size(), "segment"));
   if (check.damaged.empty())
     std::cout << "; no damage\n";
@@ -99,25 +123,31 @@ int verify(const std::filesystem::path& directory, bool json) {
 }
 
 int prune(const std::filesystem::path& directory, std::uint64_t limit_bytes, bool json) {
-  const io::PruneResult pruned = io::prune_store(directory, limit_bytes);
+  const auto [results, components] = io::prune_with_components(directory, limit_bytes);
+  const auto json_of = [](const io::PruneResult& pruned) {
+    return Json{{"segments", pruned.segments},     {"leftovers", pruned.unusable},
+                {"bytes", pruned.bytes},           {"kept_segments", pruned.kept_segments},
+                {"kept_bytes", pruned.kept_bytes}, {"left", pruned.unremovable}};
+  };
   if (json) {
-    std::cout << text_of({{"directory", directory.string()},
-                          {"segments", pruned.segments},
-                          {"leftovers", pruned.unusable},
-                          {"bytes", pruned.bytes},
-                          {"kept_segments", pruned.kept_segments},
-                          {"kept_bytes", pruned.kept_bytes},
-                          {"left", pruned.unremovable}});
+    Json told{{"directory", directory.string()}};
+    told.update(json_of(results));
+    told["components"] = json_of(components);
+    std::cout << text_of(told);
     return kExitDone;
   }
-  std::cout << fmt::format("removed {} and {} without records, {}; {} in {} left\n",
-                           counted(pruned.segments, "segment"), counted(pruned.unusable, "file"),
-                           size_text(pruned.bytes), size_text(pruned.kept_bytes),
-                           counted(pruned.kept_segments, "segment"));
-  if (pruned.unremovable > 0)
-    std::cout << fmt::format(
-        "{} more would have been removed, but a run writes there now or this user may not remove them\n",
-        counted(pruned.unremovable, "segment"));
+  const auto tell = [](const io::PruneResult& pruned, const char* of) {
+    std::cout << fmt::format("removed {}{} and {} without records, {}; {} in {} left\n",
+                             counted(pruned.segments, "segment"), of, counted(pruned.unusable, "file"),
+                             size_text(pruned.bytes), size_text(pruned.kept_bytes),
+                             counted(pruned.kept_segments, "segment"));
+    if (pruned.unremovable > 0)
+      std::cout << fmt::format(
+          "{} more would have been removed, but a run writes there now or this user may not remove them\n",
+          counted(pruned.unremovable, "segment"));
+  };
+  tell(results, "");
+  if (components.segments + components.kept_segments > 0) tell(components, " of components");
   return kExitDone;
 }
 

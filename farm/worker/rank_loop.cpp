@@ -72,7 +72,8 @@ void RankLoop::add_worker(MessageTransport& transport) {
   LocalWorker* at = local.get();
   at->transport = &transport;
   at->simulator = std::make_unique<ZygoteSimulator>(
-      context_, zygote_, options_.limits, transport.size() > 1,
+      context_, zygote_, options_.limits,
+      BuildOptions{options_.limits.threads, transport.size() > 1, options_.components},
       ZygoteSimulator::Callbacks{
           [this, at](std::uint64_t signature) {
             at->worker->serves(signature, now_ms());

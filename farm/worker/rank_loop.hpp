@@ -22,6 +22,7 @@ struct LoopOptions {
   bool watch_parent = false;  // leave when the parent process (the mpirun of a rank) is gone
   bool drain_on_ctrl_c = false;
   TaskLimits limits = {};
+  std::string components = {};                                // see RunnerOptions
   std::optional<std::chrono::milliseconds> drain_after = {};  // for the coordinating process only
   std::function<bool()> coordinator_may_live = {};  // for a follower: false once no process can be coordinating
 };

@@ -77,6 +77,7 @@ std::string build(const JobKind& kind, ByteReader& request, AskedRanks& ranks, s
     RunnerOptions options;
     options.threads = request.get<std::uint64_t>();
     if (request.get<std::uint8_t>() != 0) options.remote = &ranks;
+    options.components = request.text();
     runner = kind.runner(common_spec, options);
     ranks.ask_for(*runner);
     return ByteWriter().put(Kind::ready).put(job_signature(common_spec)).take();
@@ -130,6 +131,7 @@ std::string build_request(const std::string& common_spec, const BuildOptions& op
       .text(common_spec)
       .put(static_cast<std::uint64_t>(options.threads))
       .put(static_cast<std::uint8_t>(options.may_ask))
+      .text(options.components)
       .take();
 }
 

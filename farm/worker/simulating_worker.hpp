@@ -13,7 +13,8 @@ namespace manyworlds::farm {
 /// Frames sent to the simulating process.
 struct BuildOptions {
   std::size_t threads = 1;
-  bool may_ask = false;  // there are other ranks
+  bool may_ask = false;         // there are other ranks
+  std::string components = {};  // see RunnerOptions
 };
 std::string build_request(const std::string& common_spec, const BuildOptions& options = {});
 /// To answer another process, which the reply `helped` does.

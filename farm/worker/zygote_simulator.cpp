@@ -41,12 +41,12 @@ Outcome describe_death(int wait_status) {
           from_outside ? kKilledTries : kCrashTries};
 }
 
-ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, TaskLimits limits, bool may_ask,
+ZygoteSimulator::ZygoteSimulator(asio::io_context& context, Zygote& zygote, TaskLimits limits, BuildOptions options,
                                  Callbacks callbacks)
     : context_(context),
       zygote_(zygote),
       limits_(limits),
-      may_ask_(may_ask),
+      options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       clock_(context) {}
 
@@ -97,7 +97,7 @@ void ZygoteSimulator::spawn() {
   pid_ = worker.pid;
   socket_.emplace(context_, asio::local::stream_protocol(), worker.socket);
   read();
-  write(build_request(common_spec_, {limits_.threads, may_ask_}));
+  write(build_request(common_spec_, options_));
 }
 
 void ZygoteSimulator::read() {

@@ -27,8 +27,7 @@ class ZygoteSimulator final : public Simulator {
     std::function<void(std::uint64_t number, const std::string& question, std::uint64_t answers_used)> asks;
     std::function<void(std::uint64_t number, std::string answer, std::uint64_t us)> helped;
   };
-  /// `may_ask`: there are other ranks that may help its tasks.
-  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, bool may_ask,
+  ZygoteSimulator(boost::asio::io_context& context, Zygote& zygote, TaskLimits limits, BuildOptions options,
                   Callbacks callbacks);
   ~ZygoteSimulator() override;
 
@@ -51,7 +50,7 @@ class ZygoteSimulator final : public Simulator {
   boost::asio::io_context& context_;
   Zygote& zygote_;
   TaskLimits limits_;
-  bool may_ask_;
+  BuildOptions options_;
   Callbacks callbacks_;
   boost::asio::steady_timer clock_;
   bool timed_out_ = false;  // killed because its task exceeded the time limit

@@ -63,6 +63,9 @@ class RecordReader {
   std::optional<Record> next();
   /// Like next(), but neither reads nor checks the payload: for indexes.
   std::optional<RecordHeader> next_header();
+  /// Returns where the record after the last that next() or next_header() returned begins, and lets them go on there.
+  std::uint64_t next_offset() const { return position_; }
+  void go_on_at(std::uint64_t offset) { position_ = offset; }
   /// Returns the record that begins at `offset`, or nothing if it is not intact. Does not affect next().
   std::optional<Record> read(std::uint64_t offset);
   std::uint64_t last_offset() const { return last_offset_; }  // offset of the record that next() returned last

@@ -17,7 +17,8 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr int kMaxOpenReaders = 64;  // a store may have more segments than a process may have open files
+constexpr const char* kComponents = "components";  // beside the folders of builds, whose names are longer digests
+constexpr int kMaxOpenReaders = 64;                // a store may have more segments than a process may have open files
 constexpr std::chrono::hours kTouchInterval{1};
 
 /// Returns the folder of a build. The segments' headers are authoritative for the build that wrote them.
@@ -45,19 +46,42 @@ Store::Store(const fs::path& directory, std::string_view fingerprint, StoreOptio
     if (is_read_only(error, directory)) return;  // and holds nothing of this build
     throw;
   }
-  for (const std::string& name : list_directory(directory_))
-    if (name.ends_with(kSegmentSuffix)) index_segment(directory_ / name);
+  refresh();
 }
 
-void Store::index_segment(const fs::path& path) {
+void Store::refresh() {
+  std::error_code error;
+  if (!fs::is_directory(directory_, error)) return;
+  for (const std::string& name : list_directory(directory_)) {
+    if (!name.ends_with(kSegmentSuffix)) continue;
+    const fs::path path = directory_ / name;
+    const std::uint64_t bytes = fs::file_size(path, error);
+    const auto [known, is_new] = numbers_.try_emplace(path.string(), static_cast<std::uint32_t>(segments_.size()));
+    if (is_new) segments_.emplace_back().path = path;
+    Segment& segment = segments_[known->second];
+    if (error || segment.bytes == bytes || (writer_ && own_segment_ == known->second)) continue;
+    segment.bytes = bytes;
+    if (segment.reader) segment.reader.reset(), --open_readers_;  // it ends where the file ended
+    index_segment(known->second);
+  }
+}
+
+/// Adds the records of a segment from where they are not in the index yet.
+void Store::index_segment(std::uint32_t number) {
+  Segment& segment = segments_[number];
   try {
-    RecordReader reader(path);
-    if (reader.readable() && reader.fingerprint() != fingerprint_) return;
-    const auto segment = static_cast<std::uint32_t>(segments_.size());
-    segments_.push_back({path, nullptr, {}});
-    while (const auto header = reader.next_header())
+    RecordReader reader(segment.path);
+    if (!reader.readable() || reader.fingerprint() != fingerprint_) {
+      damaged_ += reader.skipped().damaged();
+      return;
+    }
+    if (segment.indexed > 0) reader.go_on_at(segment.indexed);
+    segment.indexed = reader.next_offset();
+    while (const auto header = reader.next_header()) {
       if (header->kind == kResultRecord)
-        index_.emplace(header->key.digest, Entry{header->key.check, header->key.length, segment, header->offset});
+        index_.emplace(header->key.digest, Entry{header->key.check, header->key.length, number, header->offset});
+      segment.indexed = reader.next_offset();
+    }
     damaged_ += reader.skipped().damaged();
   } catch (const core::IoError&) {     // evicted since it was listed, or unreadable: its results are computed again
   } catch (const core::InputError&) {  // written in another format version
@@ -149,13 +173,17 @@ void Store::begin_own_segment() {
   }
   own_segment_ = static_cast<std::uint32_t>(segments_.size());
   own_bytes_ = 0;
-  segments_.push_back({writer_->path(), nullptr, {}});
+  numbers_.emplace(writer_->path(), own_segment_);
+  segments_.emplace_back().path = writer_->path();
 }
 
 void Store::end_own_segment() {
   writer_->flush();
   if (segments_[own_segment_].reader) --open_readers_;
   segments_[own_segment_].reader.reset();  // it may have been opened before the last record was written
+  std::error_code error;                   // that of a file that is gone: it is not looked at again
+  Segment& own = segments_[own_segment_];
+  own.bytes = own.indexed = fs::file_size(own.path, error);
   writer_.reset();
 }
 
@@ -199,6 +227,10 @@ fs::path default_store_directory() {
 
 fs::path store_directory(const std::string& choice) {
   return choice.empty() ? default_store_directory() : fs::path(choice);
+}
+
+fs::path components_directory(const fs::path& store) {
+  return store / kComponents;
 }
 
 }  // namespace manyworlds::io

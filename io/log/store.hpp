@@ -1,5 +1,5 @@
 // The store: network results that outlive a run, in segment files that any number of processes share. Every process
-// writes its own segments and reads those that existed when it opened the store, so no process waits for another. The
+// writes its own segments and reads what others had written when it looked last, so no process waits for another. The
 // store is a cache: a record that cannot be read, or was evicted meanwhile, counts as absent.
 #pragma once
 
@@ -41,6 +41,8 @@ class Store {
   std::optional<std::string> get(const core::sharing::Key& key, const Validator& is_valid = {});
   /// Stores `bytes` unless the key exists. Throws IoError; the store remains usable for reading then.
   void put(const core::sharing::Key& key, std::string_view bytes);
+  /// Looks for what other processes have stored meanwhile. Throws IoError if the directory cannot be listed.
+  void refresh();
   void sync_if_due();
   void flush();
   /// Calls flush() and marks the segments that were read from as used now. A later put() begins a new segment.
@@ -57,6 +59,8 @@ class Store {
     std::filesystem::path path;
     std::unique_ptr<RecordReader> reader;  // opened by the first get()
     std::optional<std::chrono::steady_clock::time_point> last_touched;
+    std::uint64_t indexed = 0;  // offset up to which its records are in the index
+    std::uint64_t bytes = 0;    // of its file when it was indexed; of our own, when it has ended
   };
   struct Entry {
     std::array<std::uint64_t, 2> check;
@@ -69,7 +73,7 @@ class Store {
     std::size_t operator()(const std::array<std::uint64_t, 2>& digest) const { return digest[0]; }
   };
 
-  void index_segment(const std::filesystem::path& path);
+  void index_segment(std::uint32_t number);
   using Index = std::unordered_multimap<std::array<std::uint64_t, 2>, Entry, DigestHash>;
   bool has(const core::sharing::Key& key) const;
   void reject(const Entry& entry, const core::sharing::Key& key, std::string_view reason);
@@ -83,6 +87,7 @@ class Store {
   std::string fingerprint_;
   StoreOptions options_;
   std::vector<Segment> segments_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // of segments, by path
   int open_readers_ = 0;
   Index index_;  // may hold a result twice, from concurrent runs: if one record is lost, the other serves
   std::unique_ptr<RecordWriter> writer_;  // of our own segment, from the first put() on
@@ -101,4 +106,10 @@ std::filesystem::path default_store_directory();
 
 /// Returns the directory that the value of `--store` names; "" is the default directory.
 std::filesystem::path store_directory(const std::string& choice);
+
+/// Returns where a store keeps components of flows, in a store of their own: simulators read and write them.
+std::filesystem::path components_directory(const std::filesystem::path& store);
+/// How much that may hold, whatever the store's limit: every simulator has an index of it, a fiftieth as large.
+inline constexpr std::uint64_t kMaxComponentBytes = std::uint64_t{512} << 20;
+
 }  // namespace manyworlds::io

@@ -19,6 +19,7 @@ using core::IoError;
 namespace {
 
 constexpr const char* kPruneLock = "prune.lock";
+constexpr std::uint64_t kComponentsShare = 8;             // of a limit, results have the rest
 constexpr std::time_t kPresumedActive_s = 3600;           // on file systems without locks
 constexpr std::uint64_t kMaxHeaderBytes = 16 + 4096 + 8;  // of a record file
 
@@ -190,6 +191,14 @@ PruneResult prune_store(const fs::path& directory, std::uint64_t limit_bytes) {
     unusable ? ++pruned.unusable : ++pruned.segments;
     pruned.bytes += file.bytes;
   }
+  return pruned;
+}
+
+PrunedStore prune_with_components(const fs::path& directory, std::uint64_t limit_bytes) {
+  PrunedStore pruned;
+  pruned.components =
+      prune_store(components_directory(directory), std::min(limit_bytes / kComponentsShare, kMaxComponentBytes));
+  pruned.results = prune_store(directory, limit_bytes - std::min(limit_bytes, pruned.components.kept_bytes));
   return pruned;
 }
 

@@ -1,4 +1,4 @@
-// Maintenance of a whole store, over all builds that wrote to it: listing, verification and eviction. Whole segments
+// Maintenance of a store, over all builds that wrote to it: listing, verification and eviction. Whole segments
 // are evicted, since a later run of the same kind asks for everything that one run computed. A record that is still
 // used keeps the rest of its segment, at most StoreOptions::segment_bytes; that costs space, never correctness.
 #pragma once
@@ -49,5 +49,12 @@ struct PruneResult {
 /// Removes segments of any build, least recently used first, until at most `limit_bytes` are left; never one whose
 /// writer lives. Processes that read a removed segment are not disturbed. Throws IoError where nothing can be removed.
 PruneResult prune_store(const std::filesystem::path& directory, std::uint64_t limit_bytes);
+
+struct PrunedStore {
+  PruneResult results, components;
+};
+/// Prunes a store and its components_directory(), which gets an eighth of the limit at most, and no more than
+/// kMaxComponentBytes.
+PrunedStore prune_with_components(const std::filesystem::path& directory, std::uint64_t limit_bytes);
 
 }  // namespace manyworlds::io

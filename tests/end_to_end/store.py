@@ -32,6 +32,21 @@ axes:
 assume: 2021
 """
 
+# Collectives that meet on the links of a narrow spine.
+CONTENDED = """
+name: contended
+base:
+  model: gpt3-1.3b
+  cluster: {gpu: h100_sxm, nodes: 4, gpus_per_node: 4, nic_gbps: 200}
+  topology: {fat_tree: {leaf_hosts: 4, oversubscription: 4}}
+  transport: {dcqcn: {routing: ecmp_hash}}
+  strategy: {global_batch: 32, pp: 2}
+axes:
+  strategy.tp: [1, 2]
+  strategy.micro_batch: [1, 2]
+assume: 2021
+"""
+
 
 class Stores(unittest.TestCase):
     def setUp(self):
@@ -89,6 +104,30 @@ class Stores(unittest.TestCase):
         _, alone = self.sweep("crossing.yaml", "alone", *narrow, store="none")
         self.assertEqual(alone["tasks_from_store"], 0)
         self.assert_same("after", "alone")
+
+    def test_components_that_one_sweep_has_simulated_are_there_for_the_next(self):
+        (self.directory / "contended.yaml").write_text(CONTENDED)
+        _, first = self.sweep("contended.yaml", "first")
+        components = sorted((self.directory / "store/components").glob("*/*.segment"))
+        self.assertTrue(components)
+        more = ["--set", "strategy.global_batch=64"]
+        _, alone = self.sweep("contended.yaml", "alone", *more, store="none")
+        _, after = self.sweep("contended.yaml", "after", *more)
+        self.assert_same("alone", "after")
+        self.assertLess(after["link_hops_simulated"], alone["link_hops_simulated"] * 3 / 4)
+        # Damaged ones are simulated again, and the store's own words tell of them.
+        for segment in components:
+            bytes_ = bytearray(segment.read_bytes())
+            for at in range(200, len(bytes_), 500):
+                bytes_[at] ^= 0x10
+            segment.write_bytes(bytes_)
+        self.assertTrue(self.store("verify", expect=3)["damaged"])
+        self.assertIn("components of flows, of all builds: ", self.run_program("store", "--store", "store").stdout)
+        _, damaged = self.sweep("contended.yaml", "damaged", "--set", "strategy.global_batch=128")
+        _, other = self.sweep("contended.yaml", "other", "--set", "strategy.global_batch=128", store="none")
+        self.assert_same("damaged", "other")
+        self.store("prune", "--limit", "1KiB")
+        self.assertEqual(sorted((self.directory / "store/components").glob("*/*.segment")), [])
 
     def test_a_cold_a_warm_and_a_foreign_store_give_one_answer(self):
         _, cold = self.sweep(TINY, "cold")

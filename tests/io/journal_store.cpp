@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <set>
 
 #include "core/base/error.hpp"
@@ -188,6 +189,49 @@ TEST_CASE("a store gives back what earlier runs and this one put") {
   CHECK(store.get(key_of(1)) == "one");
   CHECK(store.segments() == 2);
   CHECK(store.damaged() == 0);
+}
+
+TEST_CASE("a store that looks again finds what others have put meanwhile, also while they write") {
+  const TemporaryFolder scratch;
+  Store one(scratch.path, "build-1"), other(scratch.path, "build-1", {.sync = {}, .segment_bytes = 2'000});
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    INFO("record " << i);
+    other.put(key_of(i), std::string(i * 7, 'o'));
+    one.put(key_of(100 + i), "mine");  // so that it has segments of its own to leave out
+    CHECK_FALSE(one.get(key_of(i)));
+    one.refresh();
+    REQUIRE(one.get(key_of(i)) == std::string(i * 7, 'o'));
+    REQUIRE(one.size() == 2 * (i + 1));
+  }
+  CHECK(one.segments() > 5);
+  one.close();
+  one.refresh();
+  CHECK(one.size() == 120);
+  CHECK(one.damaged() == 0);
+}
+
+TEST_CASE("a store that looks again passes over what is half written, and finds it when it is whole") {
+  const TemporaryFolder scratch;
+  {
+    Store writer(scratch.path, "build-1");
+    writer.put(key_of(1), "one");
+    writer.put(key_of(2), std::string(500, 't'));
+  }
+  const std::vector<std::filesystem::path> files = files_below(scratch.path);
+  REQUIRE(files.size() == 1);
+  const std::string whole = read_file(files[0]);
+  for (std::size_t size = 0; size < whole.size(); size += 13) {
+    INFO(size << " bytes");
+    std::filesystem::resize_file(files[0], 0);
+    std::ofstream(files[0], std::ios::binary) << whole.substr(0, size);
+    Store reader(scratch.path, "build-1");
+    CHECK_FALSE(reader.get(key_of(2)));
+    std::ofstream(files[0], std::ios::binary) << whole;
+    reader.refresh();
+    REQUIRE(reader.get(key_of(1)) == "one");
+    REQUIRE(reader.get(key_of(2)) == std::string(500, 't'));
+    CHECK((reader.size() == 2 && reader.damaged() == 0));
+  }
 }
 
 TEST_CASE("a store that is only read leaves no segment behind") {

@@ -12,6 +12,9 @@ namespace {
 
 constexpr double kLinkHopCost_ns = 55;  // measured on the development machine
 
+// Outcomes that take as many are kept: a quarter of a millisecond, for some kilobytes.
+constexpr std::int64_t kKeptLinkHops = 4'096;
+
 }  // namespace
 
 /// The simulation of a state to its first completions.
@@ -71,12 +74,43 @@ std::unique_ptr<Engine> ComponentCache::borrow_engine() {
   return engine;
 }
 
+void ComponentCache::keep_with(sharing::Keeper* keeper) {
+  keeper_ = keeper;
+  kept_under_ = encode(ComponentQuestion{transport_, simulators_->options.periods, {}});
+}
+
+sharing::Key ComponentCache::kept_key(const State& state) const {
+  sharing::KeyWriter writer("component");
+  writer.text(kept_under_).integer(std::ssize(state.words));
+  for (const std::uint64_t half : state.digest) writer.integer(static_cast<std::int64_t>(half));
+  return writer.finish();
+}
+
+/// Returns what another process or run has computed, and adds it to the cache; null if there is nothing of use.
+std::shared_ptr<const Outcome> ComponentCache::kept_outcome(const State& state) {
+  if (keeper_ == nullptr) return nullptr;
+  const std::optional<std::string> kept = keeper_->find(kept_key(state));
+  if (!kept) return nullptr;
+  try {
+    ComponentAnswer answer = decode_answer(*kept);
+    if (answer.digest != state.digest) return nullptr;
+    ++hits_;
+    make_room(answer.simulated.outcome->parts, answer.simulated.outcome->deadlock.size());
+    outcomes_.emplace(key_of(state, kNever), answer.simulated.outcome);
+    return answer.simulated.outcome;
+  } catch (const InternalError&) {  // it is damaged
+    return nullptr;
+  }
+}
+
 ComponentCache::Found ComponentCache::outcome(const State& state, Time limit) {
   const Key key = key_of(state, limit);
   if (const auto found = outcomes_.find(key); found != outcomes_.end()) {
     ++hits_;
     return {found->second, true};
   }
+  if (limit == kNever)
+    if (auto kept = kept_outcome(state)) return {std::move(kept), true};
   return take(key, state, simulate_component(simulators_->engine(0), simulators_->options, state, limit));
 }
 
@@ -105,6 +139,8 @@ std::shared_ptr<AheadTask> ComponentCache::begin(const std::shared_ptr<const Sta
 ComponentCache::Found ComponentCache::outcome(const State& state, const std::shared_ptr<AheadTask>& begun) {
   if (begun == nullptr) return outcome(state, kNever);
   if (auto known = known_outcome(state)) return {std::move(known), true};
+  if (!begun->is_done())
+    if (auto kept = kept_outcome(state)) return {std::move(kept), true};
   helpers_->finish(*begun);
   const Key key = key_of(state, kNever);
   begun_.erase(key);
@@ -124,6 +160,8 @@ ComponentCache::Found ComponentCache::take(const Key& key, const State& state, S
   link_hops_ += simulated.link_hops;
   make_room(simulated.outcome->parts, simulated.outcome->deadlock.size());
   outcomes_.emplace(key, simulated.outcome);
+  if (keeper_ != nullptr && key.limit == kNever && simulated.link_hops.simulated >= kKeptLinkHops)
+    keeper_->keep(kept_key(state), encode(ComponentAnswer{state.digest, simulated}));
   return {std::move(simulated.outcome), false};
 }
 

@@ -8,11 +8,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "core/base/work_ahead.hpp"
 #include "core/network/flows/simulated_component.hpp"
+#include "core/sharing/keeper.hpp"
 
 namespace manyworlds::core::network {
 
@@ -63,6 +65,9 @@ class ComponentCache {
 
   /// Lets helpers simulate components ahead; null: none. They must outlive all that begin() returned.
   void simulate_with(HelperThreads* helpers);
+  /// Looks for outcomes with a keeper before they are simulated, and gives it those that took long; null: none. It must
+  /// outlive this.
+  void keep_with(sharing::Keeper* keeper);
   /// Returns what simulations that were begun ahead have simulated so far, on any thread, whether it was used or not.
   std::int64_t link_hops_ahead() const { return simulators_->link_hops_ahead; }
 
@@ -99,6 +104,8 @@ class ComponentCache {
   struct Simulation;
   static Key key_of(const State& state, Time limit) { return {state.digest, state.words.size(), limit}; }
   Found take(const Key& key, const State& state, SimulatedComponent simulated);
+  sharing::Key kept_key(const State& state) const;
+  std::shared_ptr<const Outcome> kept_outcome(const State& state);
   double expected_ns(const State& state) const;
   /// Accounts for the size of a result; clears the cache if it would exceed the limit.
   void make_room(const Parts& parts, std::size_t waits);
@@ -107,6 +114,8 @@ class ComponentCache {
   std::shared_ptr<const Graph> fabric_;
   std::shared_ptr<Simulators> simulators_;  // shared with simulations that are under way
   HelperThreads* helpers_ = nullptr;
+  sharing::Keeper* keeper_ = nullptr;
+  std::string kept_under_;  // what the outcome of a state depends on besides it
   std::unordered_map<Key, std::weak_ptr<Simulation>, Hash> begun_;
   std::size_t prune_begun_at_ = 1'024;  // size at which those are erased that were dropped
   std::vector<std::unique_ptr<Engine>> spare_engines_;

@@ -111,7 +111,8 @@ SimulationContext::TransportCache& SimulationContext::transport_cache(
   for (const auto& known : transport_caches_)
     if (known->cache.transport() == transport && (!known->cache.fabric() || known->cache.fabric() == fabric))
       return *known;
-  return *transport_caches_.emplace_back(std::make_unique<TransportCache>(transport, fabric, share_, helpers_));
+  return *transport_caches_.emplace_back(
+      std::make_unique<TransportCache>(transport, fabric, share_, helpers_, keeper_));
 }
 
 IsolatedResult SimulationContext::simulate(const collective::Shape& shape, const collective::Dag& dag,

@@ -20,8 +20,10 @@ namespace manyworlds::core::step {
 class SimulationContext {
  public:
   /// With `share` false nothing computed for one collective, component or step is reused for another. Helpers, if there
-  /// are any, simulate components of flows ahead (core/network/flows/decomposed_flows.cpp); they must outlive this.
-  explicit SimulationContext(bool share = true, HelperThreads* helpers = nullptr) : share_(share), helpers_(helpers) {}
+  /// are any, simulate components of flows ahead (core/network/flows/decomposed_flows.cpp), and a keeper has outcomes
+  /// that other processes computed; both must outlive this.
+  explicit SimulationContext(bool share = true, HelperThreads* helpers = nullptr, sharing::Keeper* keeper = nullptr)
+      : share_(share), helpers_(helpers), keeper_(share ? keeper : nullptr) {}
 
   CompiledStep compile(const Configuration& configuration, Ranks ranks = Ranks::all);
   /// Returns the summary of a step that planning needs, at a fraction of the cost of compiling it.
@@ -46,9 +48,10 @@ class SimulationContext {
  private:
   struct TransportCache {
     TransportCache(const network::Transport& transport, std::shared_ptr<const network::Graph> fabric, bool share,
-                   HelperThreads* helpers)
+                   HelperThreads* helpers, sharing::Keeper* keeper)
         : cache(transport, std::move(fabric)), episodes(cache, share), efficiency(cache) {
       cache.simulate_with(helpers);
+      if (keeper != nullptr) cache.keep_with(keeper);
     }
     network::ComponentCache cache;
     EpisodeCache episodes;
@@ -75,6 +78,7 @@ class SimulationContext {
 
   bool share_;
   HelperThreads* helpers_;
+  sharing::Keeper* keeper_;
   DagCache dags_;
   struct RouterEntry {
     std::shared_ptr<const network::Graph> graph;
