@@ -159,7 +159,7 @@ std::vector<Time> Sample::fluid_durations(LinkShares& shares) const {
     const Collective& one = collectives_[i];
     run_to(one.start.at);
     running[i].loads = shares.on(one.start.op, *one.dag, *one.connections);
-    running[i].clock.set_speed(one.start.at, kFullSpeed);
+    running[i].clock.set_speed(one.start.at, shares.speed_alone(one.start.op));
     const std::vector<Time> exits =
         uncontended(*one.dag, *one.connections, compiled_.layout().graph(), compiled_.transport()).exits;
     running[i].last = one.start.at + *std::max_element(exits.begin(), exits.end());

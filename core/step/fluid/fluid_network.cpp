@@ -36,7 +36,9 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     for_each_instance(members, [&](std::span<const Member> some) { exits_.enter(at, some); });
   }
 
-  Time whole_duration(CollectiveOpId id) override { return shares_.of(id).empty() ? exits_.common_exit(id) : kNever; }
+  Time whole_duration(CollectiveOpId id) override {
+    return shares_.of(id).empty() && shares_.speed_alone(id) == kFullSpeed ? exits_.common_exit(id) : kNever;
+  }
 
   Time next_exit(Time limit) override {
     while (true) {
@@ -90,6 +92,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     FluidClock clock;
     Time begin = 0;                                  // when it began to take shares of links
     std::uint32_t number = kNotRunning;              // among the collectives that do
+    bool is_contended = false;                       // has been short of a link
     bool stands_still = false, stood_still = false;  // for a cable that has failed; now, or ever
     Time lost = 0;                                   // since when it stands still
   };
@@ -158,7 +161,7 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
 
   void go_on(InstanceId instance, State& state) {
     speeds_.add(state.number, loads_of(compiled_.collective_op_id(instance)));
-    state.clock.set_speed(now_, kFullSpeed);  // until speeds are updated
+    state.clock.set_speed(now_, shares_.speed_alone(compiled_.collective_op_id(instance)));  // until they are updated
     schedule(instance);
   }
 
@@ -199,7 +202,9 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     if (at_fork_ && (shares_.answers().size() > fork.answers || fork.begins_contention)) at_fork_(fork);
     for (std::size_t i = 0; i < changed_.size(); ++i) {
       const InstanceId instance = running_[changed_[i]];
-      state_of(instance).clock.set_speed(now_, new_speeds_[i]);
+      State& state = state_of(instance);
+      state.clock.set_speed(now_, new_speeds_[i]);
+      state.is_contended |= speeds_.speed(changed_[i]) < kFullSpeed;
       schedule(instance);
     }
     changed_.clear();
@@ -218,7 +223,11 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
   void start(InstanceId instance) {
     const CollectiveOpId id = compiled_.collective_op_id(instance);
     const MaxMinSpeeds::Loads& loads = loads_of(id);
-    if (loads.empty()) return;
+    if (loads.empty()) {
+      if (const FluidShare alone = shares_.speed_alone(id); alone < kFullSpeed)
+        state_of(instance).clock.set_speed(now_, alone);
+      return;
+    }
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(running_.size()));
       running_.push_back(instance);
@@ -229,12 +238,12 @@ class SharedLinks final : public UncontendedNetwork<FluidNetwork> {
     running_[state.number] = instance;
     state.begin = now_;
     if (failing_.blocks(id)) return stand_still(state);
-    state.clock.set_speed(now_, kFullSpeed);
+    state.clock.set_speed(now_, shares_.speed_alone(id));
     speeds_.add(state.number, loads);
   }
 
   void stop(InstanceId instance, State& state) {
-    if (state.clock.was_slowed() && !state.stood_still) contended_.push_back({instance, state.begin, now_});
+    if (state.is_contended && !state.stood_still) contended_.push_back({instance, state.begin, now_});
     if (state.number != kNotRunning) {
       if (!state.stands_still) speeds_.remove(state.number);
       free_.push_back(state.number);

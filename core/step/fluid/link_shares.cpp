@@ -37,7 +37,10 @@ bool groups_run_one_by_one(const CompiledStep& compiled) {
 }  // namespace
 
 LinkShares::LinkShares(const CompiledStep& compiled, TransportEfficiency& efficiency)
-    : compiled_(compiled), efficiency_(efficiency), transfers_(compiled.collective_ops().size()) {}
+    : compiled_(compiled),
+      efficiency_(efficiency),
+      transfers_(compiled.collective_ops().size()),
+      speeds_alone_(compiled.collective_ops().size(), 0) {}
 
 /// Forms the loads of all operations, without links that are never short: if a group runs one collective after another,
 /// a link has no more than the sum over groups of the largest load of each.
@@ -126,13 +129,25 @@ MaxMinSpeeds::Load LinkShares::load_of(std::uint32_t link, std::int64_t bytes, T
   return {link, static_cast<FluidShare>(Int128{busy} * kFullSpeed / duration), count};
 }
 
+FluidShare LinkShares::speed_alone(CollectiveOpId id) {
+  FluidShare& speed = speeds_alone_[id];
+  if (speed > 0) return speed;
+  speed = kFullSpeed;
+  if (compiled_.pools() != nullptr) return speed;
+  SharedHop alone = transfer_of(id);
+  if (alone.path.empty()) return speed;
+  return speed = kFullSpeed * efficiency_.ppm(alone, 1) / 1'000'000;
+}
+
 FluidShare LinkShares::used_speed(CollectiveOpId id, FluidShare fair, std::uint32_t bottleneck) {
-  if (fair == kFullSpeed) return fair;
+  if (fair == kFullSpeed) return speed_alone(id);
   const std::int64_t sharing = std::clamp<std::int64_t>((kFullSpeed + fair / 2) / fair, 2, kMaxSharing);
   // What transfers that just fill a pool lose there is part of the load.
   const std::int64_t in_load = ways_of(bottleneck) > 1 ? used_ppm(id, bottleneck, 1) : 1'000'000;
   const std::int64_t ppm = std::min<std::int64_t>(1'000'000, used_ppm(id, bottleneck, sharing) * 1'000'000 / in_load);
-  return std::max<FluidShare>(1, static_cast<FluidShare>(Int128{fair} * ppm / 1'000'000));
+  const auto shared = static_cast<FluidShare>(Int128{fair} * ppm / 1'000'000);
+  return std::max<FluidShare>(1,
+                              std::min(shared, static_cast<FluidShare>(Int128{fair} * speed_alone(id) / kFullSpeed)));
 }
 
 /// Returns the part of its share of a link, or of a pool of links, that the transport of an operation uses if `sharing`

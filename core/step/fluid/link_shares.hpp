@@ -19,7 +19,10 @@ class LinkShares {
 
   /// See AskedEfficiencies.
   const std::vector<AskedEfficiencies::Answer>& answers() const { return efficiency_.answers(); }
-  void go_on_with(TransportEfficiency& efficiency, std::size_t answers) { efficiency_.go_on_with(efficiency, answers); }
+  void go_on_with(TransportEfficiency& efficiency, std::size_t answers) {
+    efficiency_.go_on_with(efficiency, answers);
+    speeds_alone_.assign(speeds_alone_.size(), 0);
+  }
 
   /// Returns what an operation, with all that it stands for, takes of each link that can ever be short of time, as
   /// shares of its uncontended duration. If cables fail, all links count. References stay valid as long as this or a
@@ -33,10 +36,14 @@ class LinkShares {
   /// Returns what `dag`, the whole DAG of an operation, takes of the links of one of its groups.
   MaxMinSpeeds::Loads on(CollectiveOpId id, const collective::Dag& dag, const Connections& connections);
 
+  /// Returns the speed of an operation that is short of no link: less than the full one if its transport sends more
+  /// slowly than its links, as HPCC does, which leaves a share of them free. What packets that spread lose is part of
+  /// the load instead.
+  FluidShare speed_alone(CollectiveOpId id);
   /// Returns the speed that the transport makes of the share of its links that an operation has, of which `bottleneck`
-  /// is short. That is less than its share only of single transfers that meet at a switch: NICs serve the transfers of
-  /// their GPU in turn, inside a node there is no congestion control, and connections of many transfers find each other
-  /// at work at any time.
+  /// is short. Beside what it loses alone, that is less than its share only of single transfers that meet at a switch:
+  /// NICs serve the transfers of their GPU in turn, inside a node there is no congestion control, and connections of
+  /// many transfers find each other at work at any time.
   FluidShare used_speed(CollectiveOpId id, FluidShare fair, std::uint32_t bottleneck);
 
   /// Returns in which order MaxMinSpeeds prefers links as bottlenecks, so that equivalent links are equals: links of
@@ -58,6 +65,7 @@ class LinkShares {
   AskedEfficiencies efficiency_;
   std::shared_ptr<const IdVector<CollectiveOpId, MaxMinSpeeds::Loads>> loads_;  // null until they are asked for
   IdVector<CollectiveOpId, std::shared_ptr<const SharedHop>> transfers_;
+  IdVector<CollectiveOpId, FluidShare> speeds_alone_;  // 0: not asked for yet
 };
 
 /// A clock that runs at most as fast as the step's.
@@ -76,14 +84,11 @@ class FluidClock {
     behind_ += passed - static_cast<Time>(Int128{passed} * speed_ / kFullSpeed);
     since_ = now;
     speed_ = speed;
-    was_slowed_ |= speed < kFullSpeed;
   }
-  bool was_slowed() const { return was_slowed_; }
 
  private:
   Time since_ = 0, behind_ = 0;  // how far it was behind the step at `since_`
   FluidShare speed_ = kFullSpeed;
-  bool was_slowed_ = false;
 };
 
 }  // namespace manyworlds::core::step

@@ -32,21 +32,33 @@ step::Configuration draw_undisturbed(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a step of fluids is the analytic one if nothing is contended for, and never faster") {
-  std::size_t alone = 0, contended = 0, slower = 0;
+TEST_CASE("a step of fluids is the analytic one if nothing is contended for or sent too slowly, and never faster") {
+  std::size_t alone = 0, contended = 0, slower = 0, sent_slowly = 0, nearly_packets = 0;
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_undisturbed(seed);
     const step::StepResult bound = run_at(configuration, network::Fidelity::analytic);
     const step::StepResult fluid = run_at(configuration, network::Fidelity::fluid);
     REQUIRE(fluid.step_ps >= bound.step_ps);
-    if (fluid.fluid.contended == 0) REQUIRE(fluid.step_ps == bound.step_ps);
+    if (fluid.fluid.contended == 0 && fluid.step_ps != bound.step_ps) {
+      // HPCC leaves a share of a link free, and a drawn window may be too small for its path.
+      INFO(configuration.transport.kind);
+      REQUIRE((configuration.transport.kind == "hpcc" || configuration.transport.window_bytes > 0));
+      const auto packets = static_cast<double>(run_at(configuration, network::Fidelity::packet).step_ps);
+      const double fluid_error = std::abs(static_cast<double>(fluid.step_ps) / packets - 1);
+      const double analytic_error = std::abs(static_cast<double>(bound.step_ps) / packets - 1);
+      CHECK(fluid_error < analytic_error);
+      nearly_packets += fluid_error < analytic_error / 2;
+      ++sent_slowly;
+    }
     ++(fluid.fluid.contended == 0 ? alone : contended);
     slower += fluid.step_ps > bound.step_ps;
   }
   CHECK(alone > 20);
   CHECK(contended > 20);
   CHECK(slower > 20);
+  CHECK(sent_slowly > 2);
+  CHECK(2 * nearly_packets >= sent_slowly);
 }
 
 TEST_CASE("steps of fluids are nearer to packets than analytic ones are, and their measured error is of that size") {
