@@ -48,7 +48,7 @@ void KeptComponents::keep(const core::sharing::Key& key, const std::string& outc
     if (!store_)
       store_ = std::make_unique<io::Store>(directory_, core::sharing::build_fingerprint(),
                                            io::StoreOptions{kSync, kSegmentBytes});
-    store_->put(key, outcome);
+    if (store_->bytes() < 2 * io::kMaxComponentBytes) store_->put(key, outcome);
   });
 }
 

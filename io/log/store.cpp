@@ -88,6 +88,12 @@ void Store::index_segment(std::uint32_t number) {
   }
 }
 
+std::uint64_t Store::bytes() const {
+  std::uint64_t sum = writer_ ? own_bytes_ : 0;
+  for (const Segment& segment : segments_) sum += segment.bytes;
+  return sum;
+}
+
 bool Store::has(const Key& key) const {
   const auto [first, last] = index_.equal_range(key.digest);
   return std::any_of(first, last, [&](const auto& known) { return known.second.matches(key); });

@@ -50,7 +50,9 @@ class Store {
 
   std::size_t size() const { return index_.size(); }         // records
   std::size_t segments() const { return segments_.size(); }  // files, including our own
-  std::uint64_t damaged() const { return damaged_; }         // places whose checksums or contents do not match
+  /// Returns about how large all segments were when they were looked at last.
+  std::uint64_t bytes() const;
+  std::uint64_t damaged() const { return damaged_; }  // places whose checksums or contents do not match
   const std::map<std::string, InvalidRecords>& invalid_records() const { return invalid_records_; }  // by path
   const std::filesystem::path& directory() const { return directory_; }  // of this build's segments
 
@@ -109,7 +111,8 @@ std::filesystem::path store_directory(const std::string& choice);
 
 /// Returns where a store keeps components of flows, in a store of their own: simulators read and write them.
 std::filesystem::path components_directory(const std::filesystem::path& store);
-/// How much that may hold, whatever the store's limit: every simulator has an index of it, a fiftieth as large.
+/// How much that may hold when a run ends, whatever the store's limit, and half of what it may hold meanwhile: every
+/// simulator has an index of it, a fiftieth as large.
 inline constexpr std::uint64_t kMaxComponentBytes = std::uint64_t{512} << 20;
 
 }  // namespace manyworlds::io

@@ -207,6 +207,9 @@ TEST_CASE("a store that looks again finds what others have put meanwhile, also w
   one.close();
   one.refresh();
   CHECK(one.size() == 120);
+  std::uint64_t bytes = 0;
+  for (const auto& file : files_below(scratch.path)) bytes += std::filesystem::file_size(file);
+  CHECK(one.bytes() == bytes);
   CHECK(one.damaged() == 0);
 }
 
