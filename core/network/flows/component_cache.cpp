@@ -1,6 +1,7 @@
 // Computation and storage of cached components.
 #include "core/network/flows/component_cache.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "core/network/flows/component_messages.hpp"
@@ -14,6 +15,14 @@ constexpr double kLinkHopCost_ns = 55;  // measured on the development machine
 
 // Outcomes that take as many are kept: a quarter of a millisecond, for some kilobytes.
 constexpr std::int64_t kKeptLinkHops = 4'096;
+
+/// Returns what others have simulated from a state, or nothing if it is an answer about another. Throws InternalError
+/// if it is damaged.
+std::optional<SimulatedComponent> read_answer(const std::string& bytes, const State& state) {
+  ComponentAnswer answer = decode_answer(bytes);
+  if (answer.digest != state.digest) return {};
+  return std::move(answer.simulated);
+}
 
 }  // namespace
 
@@ -29,10 +38,9 @@ struct ComponentCache::Simulation final : AheadTask {
     simulators->link_hops_ahead += simulated.link_hops.simulated;
   }
   bool take(const std::string& answer) override {
-    ComponentAnswer taken = decode_answer(answer);
-    if (taken.digest != state->digest) return false;
-    simulated = std::move(taken.simulated);
-    return true;
+    auto taken = read_answer(answer, *state);
+    if (taken) simulated = std::move(*taken);
+    return taken.has_value();
   }
 
   std::shared_ptr<const State> state;
@@ -92,12 +100,12 @@ std::shared_ptr<const Outcome> ComponentCache::kept_outcome(const State& state) 
   const std::optional<std::string> kept = keeper_->find(kept_key(state));
   if (!kept) return nullptr;
   try {
-    ComponentAnswer answer = decode_answer(*kept);
-    if (answer.digest != state.digest) return nullptr;
+    const auto answer = read_answer(*kept, state);
+    if (!answer) return nullptr;
     ++hits_;
-    make_room(answer.simulated.outcome->parts, answer.simulated.outcome->deadlock.size());
-    outcomes_.emplace(key_of(state, kNever), answer.simulated.outcome);
-    return answer.simulated.outcome;
+    make_room(answer->outcome->parts, answer->outcome->deadlock.size());
+    outcomes_.emplace(key_of(state, kNever), answer->outcome);
+    return answer->outcome;
   } catch (const InternalError&) {  // it is damaged
     return nullptr;
   }
