@@ -33,12 +33,12 @@ NOT_IN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc
 MOST_LINES = 500
 MODULE = "farm/python/module"  # the binding: no room, as it is compiled only where Python is wanted
 MOST_MODULES = 15  # of a room; a header and its source are one
-ONE_FILE_EACH = {"core/collective/algorithms", "core/workload/schedule", "farm/verbs"}  # rooms of many alike components
-LISTS = {  # rooms whose files define entries of a list: the list, and what the functions that define entries end in
+ONE_FILE_EACH = {"core/collective/algorithms", "core/workload/schedule"}  # rooms of many alike components
+LISTS = {  # folders whose files define entries of a list: the list, and what the functions that define entries end in
     "core/collective/algorithms": ("core/collective/dag/algorithm.hpp", "algorithm"),
     "core/network/transports": ("core/network/transports/registry.cpp", "transport"),
     "core/workload/schedule": ("core/workload/schedule/registry.cpp", "schedule"),
-    "farm/verbs": ("farm/verbs/registry.cpp", "command"),
+    "farm/verbs": ("farm/verbs/entry/registry.cpp", "command"),
 }
 # Words that stood where the field has its own; docs/glossary.md has what is ours.
 RETIRED = re.compile(r"\b(" + "|".join((

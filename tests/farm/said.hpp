@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "farm/verbs/command_line.hpp"
+#include "farm/verbs/entry/command_line.hpp"
 
 namespace manyworlds::farm::testing {
 

@@ -9,7 +9,7 @@
 
 #include "farm/plan/sweep_job.hpp"
 #include "farm/plan/sweep_runner.hpp"
-#include "farm/verbs/command_line.hpp"
+#include "farm/verbs/entry/command_line.hpp"
 
 using namespace manyworlds::farm;
 

@@ -1,6 +1,6 @@
 // Dispatches a verb to its command and maps errors to exit codes. An error is one line on stderr that says what would
 // be right.
-#include "farm/verbs/command_line.hpp"
+#include "farm/verbs/entry/command_line.hpp"
 
 #include <fmt/format.h>
 

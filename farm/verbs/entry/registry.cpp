@@ -1,4 +1,5 @@
-// The list of verbs: one line each, in the order of the help text. A new verb is a new file here and a line below.
+// The list of verbs: one line each, in the order of the help text. A new verb is a new file in one of the rooms
+// beside this one and a line below.
 #include "farm/cli/command.hpp"
 
 namespace manyworlds::farm::commands {
