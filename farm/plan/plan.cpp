@@ -102,11 +102,11 @@ class Planner {
     for_each_slice(bounded.size(), [&](std::size_t begin, std::size_t end) {
       experiments::GraphCache graphs;
       experiments::ConfigReader reader;
+      core::step::LowerBounds bounds;
       for (std::size_t i = begin; i < end; ++i) {
         FittingExperiment& one = fitting_[bounded[i]];
         const auto& experiment = sweep_.experiments[one.experiment];
-        naming_experiment(sweep_, experiment,
-                          [&] { one.floor_ps = core::step::lower_bound_ps(configure(experiment, graphs, reader)); });
+        naming_experiment(sweep_, experiment, [&] { one.floor_ps = bounds.of(configure(experiment, graphs, reader)); });
       }
     });
   }
@@ -213,6 +213,14 @@ Configuration bound_of(Configuration configuration) {
   configuration.transport.fidelity = core::network::Fidelity::analytic;
   configuration.composition = core::step::Composition::composed;
   return configuration;
+}
+
+core::step::StepResult analytic_step(const Configuration& configuration, core::step::SimulationContext& context,
+                                     core::step::IsolatedResults& known) {
+  const Configuration bound = bound_of(configuration);
+  const auto ranks =
+      core::step::can_deduplicate_ranks(bound) ? core::step::Ranks::representatives : core::step::Ranks::all;
+  return context.run(context.compile(bound, ranks), known);
 }
 
 Plan make_plan(const experiments::Sweep& sweep, bool share) {

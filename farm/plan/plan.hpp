@@ -15,6 +15,7 @@
 #include "core/sharing/key.hpp"
 #include "core/step/layout/configuration.hpp"
 #include "core/step/layout/ids.hpp"
+#include "core/step/run/simulation_context.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "farm/protocol/job.hpp"
 
@@ -89,6 +90,9 @@ struct Plan {
 
 /// Returns the analytic configuration whose step bounds that of another one.
 core::step::Configuration bound_of(core::step::Configuration configuration);
+/// Returns that step. Missing results of its collectives are computed and added to `known`.
+core::step::StepResult analytic_step(const core::step::Configuration& configuration,
+                                     core::step::SimulationContext& context, core::step::IsolatedResults& known);
 
 /// Without `share`, every experiment is a step of its own without inputs. Throws InputError, naming the experiment, for
 /// one that cannot be simulated at all (a transport that would have to drop packets).

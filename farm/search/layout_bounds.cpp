@@ -33,6 +33,7 @@ BoundedLayouts bounded_layouts(const experiments::Sweep& sweep,
     experiments::GraphCache graphs;
     experiments::ConfigReader reader;
     Footprints footprints;
+    core::step::LowerBounds bounds;
     const experiments::GridPermutation random(std::max<std::size_t>(end - begin, 1), 1);
     for (std::size_t place = begin; place < end; ++place) {
       if (until && std::chrono::steady_clock::now() > *until) return;
@@ -42,7 +43,7 @@ BoundedLayouts bounded_layouts(const experiments::Sweep& sweep,
         const core::step::MemoryRequirement memory = footprints.requirement_of(configuration);
         rates[i] = memory.required.total() > memory.memory_bytes()
                        ? kDoesNotFit
-                       : tokens_per_gpu(configuration) / core::seconds(core::step::lower_bound_ps(configuration));
+                       : tokens_per_gpu(configuration) / core::seconds(bounds.of(configuration));
       });
     }
   });

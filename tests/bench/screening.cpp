@@ -36,14 +36,6 @@ class Watch {
   double begin_ = cpu_s();
 };
 
-core::Time analytic_ps(const core::step::Configuration& configuration, core::step::SimulationContext& context,
-                       core::step::IsolatedResults& known) {
-  const core::step::Configuration bound = farm::bound_of(configuration);
-  const auto ranks =
-      core::step::can_deduplicate_ranks(bound) ? core::step::Ranks::representatives : core::step::Ranks::all;
-  return context.run(context.compile(bound, ranks), known).step_ps;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -69,9 +61,8 @@ int main(int argc, char** argv) {
   }
   watch.lap("the same, and memory", all);
 
-  std::vector<core::Time> sums;
-  for (const std::size_t i : fitting)
-    sums.push_back(core::step::lower_bound_ps(configure(sweep.experiments[i], graphs, reader)));
+  core::step::LowerBounds bounds;
+  for (const std::size_t i : fitting) bounds.of(configure(sweep.experiments[i], graphs, reader));
   watch.lap("the same of those that fit, and sums", fitting.size());
 
   core::step::SimulationContext context;
@@ -79,11 +70,13 @@ int main(int argc, char** argv) {
   std::vector<std::pair<double, std::size_t>> below;  // shares of the analytic step, and which experiment
   const std::size_t steps = std::min<std::size_t>(std::strtoull(argv[2], nullptr, 10), fitting.size());
   for (std::size_t k = 0; k < steps; ++k) {
-    const std::size_t place = fitting.size() * k / steps, i = fitting[place];
-    const core::Time step_ps = analytic_ps(configure(sweep.experiments[i], graphs, reader), context, known);
-    MANYWORLDS_CHECK(sums[place] <= step_ps, "experiment {}: {} ps by sums, {} by its analytic step", i, sums[place],
-                     step_ps);
-    below.emplace_back(1 - static_cast<double>(sums[place]) / static_cast<double>(step_ps), i);
+    const std::size_t i = fitting[fitting.size() * k / steps];
+    const core::step::Configuration configuration = configure(sweep.experiments[i], graphs, reader);
+    const core::Time step_ps = farm::analytic_step(configuration, context, known).step_ps;
+    // The sums of other steps know of links that transfers share.
+    const core::Time sum_ps = bounds.of(farm::bound_of(configuration));
+    MANYWORLDS_CHECK(sum_ps <= step_ps, "experiment {}: {} ps by sums, {} by its analytic step", i, sum_ps, step_ps);
+    below.emplace_back(1 - static_cast<double>(sum_ps) / static_cast<double>(step_ps), i);
   }
   watch.lap("analytic steps of some", steps);
   if (below.empty()) return 0;

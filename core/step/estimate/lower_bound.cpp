@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/step/estimate/least_times.hpp"
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/replica_traffic.hpp"
@@ -19,162 +19,50 @@ namespace manyworlds::core::step {
 namespace {
 
 using collective::Kind;
-using collective::Protocol;
 using workload::ModelPart;
 using workload::Parameters;
+using workload::PassKind;
 using workload::PhaseList;
 using workload::Role;
 using workload::StageWork;
 
-/// Least times of the collectives of a configuration.
-class LeastTimes {
- public:
-  LeastTimes(const Configuration& configuration, const Links& links)
-      : configuration_(configuration), strategy_(configuration.strategy), links_(links) {}
-
-  Time of(Role role, Kind kind, std::int64_t bytes, const collective::Split& split = {}) {
-    if (bytes == 0 || !split.even()) return 0;
-    const auto [known, is_new] = known_.try_emplace({role, kind, bytes}, Time{0});
-    if (is_new) known->second = compute(role, kind, bytes);
-    return known->second;
-  }
-
- private:
-  struct Group {
-    std::int64_t members = 1, stride = 1;  // ranks, and the distance of neighbours
-  };
-
-  /// Returns the ranks of a communicator. Those whose ranks are not at equal distances count as one rank.
-  Group group_of(Role role) const {
-    const workload::Strategy& s = strategy_;
-    const std::int64_t expert = s.ep * s.etp;
-    switch (role) {
-      case Role::tensor:
-        return {s.tp, 1};
-      case Role::expert_tensor:
-        return {s.etp, 1};
-      case Role::expert:
-        return {s.ep, s.etp};
-      default:
-        break;
-    }
-    if (configuration_.placement != Placement::tp_dp_pp || s.stage_copies() > 1) return {};
-    switch (role) {
-      case Role::context:
-        return {s.cp, s.tp};
-      case Role::send_context:
-        return {2, s.tp};
-      case Role::send_forward:
-        return {2, s.tp * s.cp * s.dp};
-      case Role::data:
-        return {s.shards(), s.tp};
-      case Role::expert_data:
-        return {s.expert_shards(), expert};
-      case Role::data_inter_group:
-        return {s.zero_groups(), s.tp * s.shards()};
-      case Role::expert_data_inter_group:
-        return {s.zero_groups(), expert * s.expert_shards()};
-      default:
-        return {};
-    }
-  }
-
-  Time compute(Role role, Kind kind, std::int64_t bytes) {
-    const Group group = group_of(role);
-    if (group.members < 2) return 0;
-    // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
-    const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
-    if (kind == Kind::all_to_all && group.members % local != 0) return 0;
-    const auto least = [&](const Configuration& configuration) {
-      const auto [shape, communicator] =
-          strided_collective(configuration, links_, group.members, group.stride, role, kind, bytes, {});
-      return collective::least_ps(shape, communicator);
-    };
-    const collective::Library& library = configuration_.collectives;
-    const std::vector<collective::Algorithm> candidates = library.candidates(kind);
-    const bool any_protocol = library.protocol == Protocol::automatic;
-    if (library.protocol == Protocol::calibrated || (candidates.size() == 1 && !any_protocol))
-      return least(configuration_);
-    // What is chosen by predicted times depends on the paths that the group really has.
-    Time result = kNever;
-    if (!chosen_) chosen_ = configuration_;
-    for (const collective::Algorithm algorithm : candidates)
-      for (const Protocol protocol : any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple}
-                                                  : std::vector{library.protocol}) {
-        collective::Library& chosen = chosen_->collectives;
-        chosen.all_reduce = chosen.all_gather = chosen.reduce_scatter = chosen.all_to_all = chosen.broadcast =
-            chosen.reduce = algorithm;
-        chosen.protocol = protocol;
-        result = std::min(result, least(*chosen_));
-      }
-    return result;
-  }
-
-  const Configuration& configuration_;
-  const workload::Strategy& strategy_;
-  const Links links_;
-  std::map<std::tuple<Role, Kind, std::int64_t>, Time> known_;
-  std::optional<Configuration> chosen_;  // whose library has one algorithm and protocol of those that it may choose
-};
-
-/// A pass of one rank by itself: kernels run in order, collectives in order on their streams, and no other rank is
-/// waited for. Begins with all streams free, so that passes in a row take at least the sum of theirs.
-class Chain {
- public:
-  explicit Chain(LeastTimes& least) : least_(least) {}
-
-  void add(const PhaseList& pass) {
-    for (const auto& phase : pass)
-      for (const auto& work : phase.ops) add(work);
-  }
-  Time now() const { return now_; }
-
- private:
-  void add(const workload::WorkItem& work) {
-    if (const workload::KernelWork* kernel = work.kernel())
-      now_ += kernel->cost.ps;
-    else if (const workload::CollectiveStart* collective = work.start())
-      start(*collective);
-    else
-      now_ = after_join(now_, std::get<workload::Join>(work.action), started_);
-  }
-
-  void start(const workload::CollectiveStart& collective) {
-    Time& free = stream_free_.at(stream_of(collective.role));
-    free = std::max(now_, free) + least_.of(collective.role, collective.kind, collective.bytes, collective.split);
-    started_.emplace_back(collective.role, free);
-  }
-
-  static std::size_t stream_of(Role role) {
-    if (role == Role::expert || role == Role::expert_tensor) return 1;
-    return role == Role::send_context || role == Role::context ? 2 : 0;
-  }
-
-  LeastTimes& least_;
-  Time now_ = 0;
-  std::array<Time, 3> stream_free_{};           // of tensor, expert and context collectives
-  std::vector<std::pair<Role, Time>> started_;  // collectives not yet joined, and their ends
-};
-
-/// The forward and backward pass of one micro-batch through a chunk.
+/// The passes of one micro-batch through a chunk. The backward pass is whole or in two, whichever takes less.
 struct Passes {
   Time forward = 0, backward = 0;
 };
 
+using FamilyTimes = std::array<Time, 2>;  // of dense parameters and experts, which use streams of their own
+
+Time longest(const FamilyTimes& times) {
+  return *std::max_element(times.begin(), times.end());
+}
+
+/// Reductions of the gradients of a chunk.
+struct ChunkReductions {
+  FamilyTimes all{}, last_bucket{};
+  Time interfaces = 0;  // what network interfaces that the families share are busy with them
+
+  Time least() const { return std::max(longest(all), interfaces); }
+};
+
 /// What the ranks of a class do at least.
 struct RankWork {
-  std::vector<Passes> chunks;  // by chunk of the rank, in the order of the model
-  Passes first;                // through the first of them, until its output may be sent
-  Time launches = 0;           // of a micro-batch through all chunks, by the host
+  std::vector<Passes> chunks;              // by chunk of the rank, in the order of the model
+  std::vector<ChunkTimes> in_turn;         // by chunk of the rank
+  std::vector<ChunkReductions> gradients;  // by chunk of the rank; empty if replicas are open, or under ZeRO 3
+  Passes first;                            // through the first of them, until its output may be sent
+  Time launches = 0;                       // of a micro-batch through all chunks, by the host
   Time optimizer = 0;
   Time reductions = 0, gathers = 0;  // of all gradients and all parameters once
 };
 
 class Bound {
  public:
-  Bound(const Configuration& configuration, const Links& links)
+  Bound(const Configuration& configuration, const Links& links, Replicas replicas, const PipelinePasses* passes)
       : configuration_(configuration),
         strategy_(configuration.strategy),
+        replicas_(replicas),
+        passes_(passes),
         families_(workload::replicated_families(configuration.model, strategy_)),
         least_(configuration, links) {}
 
@@ -187,10 +75,11 @@ class Bound {
       stages[static_cast<std::size_t>(rank_class.stage)].push_back(work->second);
     }
     Time result = 0;
+    const std::vector<StagePasses> in_turn = passes_in_turn(stages);
     Passes fill;  // passes through the stages before: of the first micro-batch, and back of the last
-    for (const std::vector<RankWork>& stage : stages) {
-      for (const RankWork& rank : stage) result = std::max(result, rank_ps(rank, fill));
-      if (fills_in_order()) add_to(fill, stage);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      for (const RankWork& rank : stages[stage]) result = std::max(result, rank_ps(rank, fill, in_turn[stage]));
+      if (fills_in_order()) add_to(fill, stages[stage]);
     }
     return result;
   }
@@ -202,7 +91,34 @@ class Bound {
   }
   /// Whether kernels of one micro-batch fill the waits of another.
   bool interleaves() const {
-    return strategy_.stack.overlap_experts || !workload::schedule_type(strategy_.schedule).has_formula;
+    return strategy_.stack.overlap_experts || workload::schedule_type(strategy_.schedule).overlaps_passes;
+  }
+
+  /// Returns by stage when its passes end at the earliest, every pass running in its rank's order as soon as it has its
+  /// input; at once where the order of passes is not known, or passes do not begin and end one after the other.
+  std::vector<StagePasses> passes_in_turn(const std::vector<std::vector<RankWork>>& stages) {
+    if (passes_ == nullptr || strategy_.stack.overlap_experts || strategy_.stack.post_validation)
+      return std::vector<StagePasses>(stages.size());
+    std::vector<std::vector<ChunkTimes>> least;  // of all ranks of a stage
+    for (const std::vector<RankWork>& stage : stages) {
+      std::vector<ChunkTimes>& chunks = least.emplace_back(stage.front().in_turn);
+      for (const RankWork& rank : stage)
+        for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) take_least(chunks[chunk], rank.in_turn[chunk]);
+    }
+    return passes_->run(least, transfer_ps());
+  }
+
+  static void take_least(ChunkTimes& to, const ChunkTimes& other) {
+    for (Time PassTimes::*kind :
+         {&PassTimes::forward, &PassTimes::backward, &PassTimes::input_gradient, &PassTimes::weight_gradient})
+      to.passes.*kind = std::min(to.passes.*kind, other.passes.*kind);
+    to.gathered_ps = std::min(to.gathered_ps, other.gathered_ps);
+    to.reduction_ps = std::min(to.reduction_ps, other.reduction_ps);
+  }
+
+  Time transfer_ps() {
+    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).transfer_bytes();
+    return least_.of(Role::send_forward, Kind::send, bytes);
   }
 
   /// All of a rank that its work depends on: its chunks in the order of the model, each with its layers and whether
@@ -235,9 +151,10 @@ class Bound {
     const Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, rank_class.stage);
     RankWork result;
     for (const std::size_t chunk : work.model_order) result.chunks.push_back(passes_of(work, work.chunks[chunk]));
-    result.first =
-        strategy_.zero == 3 ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
+    for (const auto& chunk : work.chunks) result.in_turn.push_back({times_of(work, chunk, Inputs::there)});
+    result.first = is_sharded() ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
     result.launches = launches_of(work);
+    if (replicas_ == Replicas::open) return result;
     for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
       result.optimizer += compute::kernel_cost(kernel, gpu).ps;
     if (strategy_.zero < 3) add_buckets(work, result);
@@ -245,12 +162,33 @@ class Bound {
   }
 
   Passes passes_of(const StageWork& work, const std::vector<ModelPart>& chunk) {
-    if (interleaves()) return kernels_of(work, chunk);
-    if (strategy_.zero == 3) return sharded_passes(work, chunk);
-    Chain forward(least_), backward(least_);
-    for (const ModelPart part : chunk) forward.add(work.of(part).forward);
-    for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) backward.add(work.of(*part).backward);
-    return {forward.now(), backward.now()};
+    const PassTimes times = times_of(work, chunk, Inputs::waited_for);
+    return {times.forward, std::min(times.backward, times.input_gradient + times.weight_gradient)};
+  }
+
+  /// Whether a pass counts all that it gathers, or only what cannot have been gathered while it waited for its input.
+  enum class Inputs : std::uint8_t { waited_for, there };
+
+  PassTimes times_of(const StageWork& work, const std::vector<ModelPart>& chunk, Inputs inputs) {
+    const auto time_of = [&](PassKind kind) {
+      return is_sharded() ? sharded_ps(work, chunk, kind, inputs) : chained_ps(work, chunk, kind);
+    };
+    PassTimes times{time_of(PassKind::forward), time_of(PassKind::backward), 0, 0};
+    times.input_gradient = has_split_passes() ? time_of(PassKind::input_gradient) : times.backward;
+    if (has_split_passes()) times.weight_gradient = time_of(PassKind::weight_gradient);
+    return times;
+  }
+
+  /// Whether weight gradients have passes of their own.
+  bool has_split_passes() const { return !workload::schedule_type(strategy_.schedule).has_formula; }
+
+  Time chained_ps(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind) {
+    Chain pass(least_, interleaves());
+    if (kind == PassKind::forward)
+      for (const ModelPart part : chunk) pass.add(work.of(part).forward);
+    else
+      for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) pass.add(work.of(*part).pass(kind));
+    return pass.now();
   }
 
   static Time kernels_of(const PhaseList& pass) {
@@ -272,51 +210,49 @@ class Bound {
     return sum;
   }
 
+  /// Whether passes are those of ZeRO 3, or may be.
+  bool is_sharded() const { return strategy_.zero == 3 || replicas_ == Replicas::open; }
+
   /// ZeRO 3: a unit is gathered during the unit before it at the earliest, the first of a forward pass before it; a
-  /// backward pass ends when its gradients are scattered. Gathers that may be left out, because the unit was just used
-  /// or is one with another, are not counted.
-  Passes sharded_passes(const StageWork& work, const std::vector<ModelPart>& chunk) {
+  /// pass with weight gradients ends when these are scattered. Gathers that may be left out, because the unit was just
+  /// used or is one with another, are not counted; nor, where the inputs of the pass are there, the first two, for
+  /// which nothing of it has to begin.
+  Time sharded_ps(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind, Inputs inputs) {
+    const bool forward = kind == PassKind::forward, counts_all = inputs == Inputs::waited_for;
     const std::size_t tied =
         configuration_.model.tied_embeddings && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
-    const auto part_ps = [&](std::size_t unit, Kind kind, std::int64_t bytes_each) {
-      return unit >= chunk.size() || unit == tied ? FamilyTimes{}
-                                                  : replicas_ps(kind, bytes_each, work.of(chunk[unit]).parameters);
+    const auto part_ps = [&](std::size_t unit, Kind collective, std::int64_t bytes_each) {
+      return unit == tied ? FamilyTimes{} : replicas_ps(collective, bytes_each, work.of(chunk[unit]).parameters);
     };
-    const auto gather = [&](std::size_t unit) { return part_ps(unit, Kind::all_gather, workload::kParameterBytes); };
-    const auto gather_again = [&](std::size_t unit) {  // a tied embedding stays
-      return unit + 1 == chunk.size() || (unit == 0 && tied != SIZE_MAX) ? FamilyTimes{} : gather(unit);
+    const auto is_gathered = [&](std::size_t unit) {
+      if (forward) return false;
+      if (kind == PassKind::weight_gradient) return true;
+      return unit + 1 == chunk.size() || (unit == 0 && tied != SIZE_MAX);  // a tied embedding stays
     };
-    const auto scatter = [&](std::size_t unit) {
-      return part_ps(unit, Kind::reduce_scatter, workload::gradient_bytes(strategy_));
-    };
-    const auto unit_ps = [&](const PhaseList& pass, const FamilyTimes& next_gather) {
-      Chain unit(least_);
-      unit.add(pass);
-      return std::max(unit.now(), longest(next_gather));
-    };
-    Passes units;
-    FamilyTimes forward{}, backward{};  // on the streams of each family
-    const auto add = [](FamilyTimes& to, const FamilyTimes& times) {
-      for (std::size_t family = 0; family < to.size(); ++family) to[family] += times[family];
-    };
-    units.forward = longest(gather(0));
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      const workload::PartWork& part = work.of(chunk[i]);
-      units.forward += unit_ps(part.forward, gather(i + 1));
-      units.backward += unit_ps(part.backward, i > 0 ? gather_again(i - 1) : FamilyTimes{});
-      add(forward, gather(i));
-      add(backward, scatter(i));
-      add(backward, gather_again(i));
+    Time units = 0;
+    FamilyTimes families{};                           // on the streams of each family
+    for (std::size_t i = 0; i < chunk.size(); ++i) {  // in the order of the pass
+      const std::size_t unit = forward ? i : chunk.size() - 1 - i;
+      FamilyTimes gather{}, next_gather{}, scatter{};
+      if (!is_gathered(unit)) gather = part_ps(unit, Kind::all_gather, workload::kParameterBytes);
+      if (i + 1 < chunk.size() && !is_gathered(forward ? unit + 1 : unit - 1) && (counts_all || i > 0))
+        next_gather = part_ps(forward ? unit + 1 : unit - 1, Kind::all_gather, workload::kParameterBytes);
+      if (kind == PassKind::backward || kind == PassKind::weight_gradient)
+        scatter = part_ps(unit, Kind::reduce_scatter, workload::gradient_bytes(strategy_));
+      if (i == 0 && forward && counts_all) units += longest(gather);
+      Chain chain(least_, interleaves());
+      chain.add(work.of(chunk[unit]).pass(kind));
+      units += std::max(chain.now(), longest(next_gather));
+      for (std::size_t family = 0; family < families.size(); ++family)
+        families[family] += scatter[family] + gather[family];
     }
-    return {std::max(units.forward, longest(forward)), std::max(units.backward, longest(backward))};
+    return counts_all ? std::max(units, longest(families)) : units;
   }
-
-  using FamilyTimes = std::array<Time, 2>;  // of dense parameters and experts, which use streams of their own
-  static Time longest(const FamilyTimes& times) { return *std::max_element(times.begin(), times.end()); }
 
   /// Returns the times of a collective over parameters among replicas.
   FamilyTimes replicas_ps(Kind kind, std::int64_t bytes_each, const Parameters& parameters) {
     FamilyTimes result{};
+    if (replicas_ == Replicas::open) return result;
     for (std::size_t i = 0; i < families_.size(); ++i) {
       const workload::ParameterFamily& family = families_[i];
       if (const std::int64_t count = parameters.*family.count; count > 0 && family.shards > 1)
@@ -325,25 +261,60 @@ class Bound {
     return result;
   }
 
+  /// Adds reductions and gathers of ZeRO 0 to 2.
   void add_buckets(const StageWork& work, RankWork& result) {
-    const Kind reduction = strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;
-    for (const workload::ParameterFamily& family : families_) {
-      if (family.shards == 1) continue;
-      Time reductions = 0, gathers = 0;
-      for (const auto& chunk : work.chunks) {
-        std::vector<std::int64_t> backward_order;
-        for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
-          backward_order.push_back(work.of(*part).parameters.*family.count);
-        for (const workload::Bucket& bucket : workload::buckets(backward_order, strategy_.bucket_parameters)) {
-          const std::int64_t count = strategy_.zero > 0 ? family.padded(bucket.parameters) : bucket.parameters;
-          reductions += least_.of(family.role, reduction, workload::gradient_bytes(strategy_) * count);
-          if (strategy_.zero > 0)
-            gathers += least_.of(family.role, Kind::all_gather, workload::kParameterBytes * count);
-        }
-      }
-      result.reductions = std::max(result.reductions, reductions);
-      result.gathers = std::max(result.gathers, gathers);
+    std::vector<ChunkReductions> gathers(work.chunks.size());
+    result.gradients.resize(work.chunks.size());
+    for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk)
+      for (std::size_t family = 0; family < families_.size(); ++family)
+        if (families_[family].shards > 1)
+          add_buckets(work, work.chunks[chunk], family, result.gradients[chunk], gathers[chunk]);
+    result.reductions = least_of(result.gradients);
+    result.gathers = least_of(gathers);
+    if (!strategy_.overlap_grad_reduce && strategy_.zero == 2)
+      for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk)
+        result.in_turn[chunk].reduction_ps = result.gradients[chunk].least();
+    if (!gathers_first()) return;
+    std::vector<ChunkReductions> so_far;
+    for (const std::size_t chunk : work.model_order) {
+      so_far.push_back(gathers[chunk]);
+      result.in_turn[chunk].gathered_ps = least_of(so_far);
     }
+  }
+
+  void add_buckets(const StageWork& work, const std::vector<ModelPart>& chunk, std::size_t family,
+                   ChunkReductions& reductions, ChunkReductions& gathers) {
+    const workload::ParameterFamily& spec = families_[family];
+    const auto add = [&](ChunkReductions& to, Kind kind, std::int64_t bytes) {
+      to.last_bucket.at(family) = least_.of(spec.role, kind, bytes);
+      to.all.at(family) += to.last_bucket.at(family);
+      // Analytic transfers share nothing.
+      if (configuration_.transport.fidelity != network::Fidelity::analytic)
+        to.interfaces += least_.interfaces_ps(spec.role, bytes);
+    };
+    std::vector<std::int64_t> backward_order;
+    for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
+      backward_order.push_back(work.of(*part).parameters.*spec.count);
+    for (const workload::Bucket& bucket : workload::buckets(backward_order, strategy_.bucket_parameters)) {
+      const std::int64_t count = strategy_.zero > 0 ? spec.padded(bucket.parameters) : bucket.parameters;
+      add(reductions, strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce,
+          workload::gradient_bytes(strategy_) * count);
+      if (strategy_.zero > 0) add(gathers, Kind::all_gather, workload::kParameterBytes * count);
+    }
+  }
+
+  static Time least_of(const std::vector<ChunkReductions>& chunks) {
+    ChunkReductions sum;
+    for (const ChunkReductions& chunk : chunks) {
+      for (std::size_t family = 0; family < sum.all.size(); ++family) sum.all[family] += chunk.all[family];
+      sum.interfaces += chunk.interfaces;
+    }
+    return sum.least();
+  }
+
+  /// Whether parameters are gathered beside the first forward pass.
+  bool gathers_first() const {
+    return strategy_.zero == 3 ? false : strategy_.zero > 0 && strategy_.stack.overlap_parameters;
   }
 
   Time launches_of(const StageWork& work) const {
@@ -364,7 +335,7 @@ class Bound {
   }
 
   /// Returns the time of a step in which the rank waits for nothing but the stages before it.
-  Time rank_ps(const RankWork& rank, const Passes& fill) const {
+  Time rank_ps(const RankWork& rank, const Passes& fill, const StagePasses& in_turn) const {
     const Time micro_batches = strategy_.chunk_micro_batches();
     Time passes = 0, backward = 0, first_reduction = kNever;
     for (const Passes& chunk : rank.chunks) {
@@ -372,9 +343,9 @@ class Bound {
       backward += micro_batches * chunk.backward;
       first_reduction = std::min(first_reduction, micro_batches * (chunk.forward + chunk.backward) - chunk.backward);
     }
-    Time drained = std::max(fill.forward + passes, micro_batches * rank.launches);
-    const bool gathers_first = strategy_.zero > 0 && strategy_.stack.overlap_parameters;
-    if (gathers_first)
+    Time drained = std::max({fill.forward + passes, micro_batches * rank.launches, in_turn.drained_ps});
+    if (replicas_ == Replicas::open) return drained + fill.backward;
+    if (gathers_first())
       drained = std::max(drained, rank.gathers + (micro_batches - 1) * rank.chunks.back().forward + backward);
     // ZeRO 2 reduces after each pass. The host launches ahead meanwhile, so that where its launches take longest, only
     // the last of a chunk's reductions follow the last pass.
@@ -382,9 +353,29 @@ class Bound {
     const Time reductions = (after_each_pass ? micro_batches : 1) * rank.reductions;
     const Time at_the_end = after_each_pass && rank.chunks.size() > 1 ? 0 : rank.reductions;
     const Time begin = after_each_pass || !strategy_.overlap_grad_reduce ? 0 : first_reduction;
-    const Time reduced =
-        std::max(drained + (strategy_.overlap_grad_reduce ? 0 : at_the_end), fill.forward + begin + reductions);
-    return std::max(reduced + rank.optimizer + (gathers_first ? 0 : rank.gathers), drained + fill.backward);
+    const Time reduced = std::max({drained + (strategy_.overlap_grad_reduce ? 0 : at_the_end),
+                                   fill.forward + begin + reductions, reduced_in_turn(rank, in_turn)});
+    return std::max(reduced + rank.optimizer + (gathers_first() ? 0 : rank.gathers), drained + fill.backward);
+  }
+
+  /// Returns when the gradients are reduced if buckets follow one another from when passes with weight gradients begin,
+  /// the last bucket of each when it ends.
+  Time reduced_in_turn(const RankWork& rank, const StagePasses& in_turn) const {
+    if (rank.gradients.empty()) return 0;
+    FamilyTimes families{};
+    Time interfaces = 0;
+    for (const StagePasses::WeightGradients& pass : in_turn.gradients) {
+      if (!pass.last && strategy_.zero < 2) continue;
+      const ChunkReductions& chunk = rank.gradients[pass.chunk];
+      const Time begin = strategy_.overlap_grad_reduce ? pass.begin : pass.end;
+      for (std::size_t family = 0; family < families.size(); ++family) {
+        const Time last = chunk.last_bucket[family];
+        families[family] = std::max(families[family], begin) + chunk.all[family] - last;
+        families[family] = std::max(families[family], pass.end) + last;
+      }
+      interfaces = std::max(interfaces, begin) + chunk.interfaces;
+    }
+    return std::max(longest(families), interfaces);
   }
 
   void add_to(Passes& fill, const std::vector<RankWork>& stage) {
@@ -393,16 +384,16 @@ class Bound {
       least.forward = std::min(least.forward, rank.first.forward);
       least.backward = std::min(least.backward, rank.first.backward);
     }
-    const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).transfer_bytes();
-    const Time transfer = least_.of(Role::send_forward, Kind::send, bytes);
-    fill.forward += least.forward + transfer;
-    fill.backward += least.backward + transfer;
+    fill.forward += least.forward + transfer_ps();
+    fill.backward += least.backward + transfer_ps();
   }
 
   static constexpr Time kRoundedShare = 1'000'000;  // sections of launches are rounded, parts here are
 
   const Configuration& configuration_;
   const workload::Strategy& strategy_;
+  const Replicas replicas_;
+  const PipelinePasses* const passes_;  // null if their order is not known
   const std::vector<workload::ParameterFamily> families_;
   LeastTimes least_;
 };
@@ -431,8 +422,29 @@ Links fastest_links(const network::Graph& graph) {
   return result;
 }
 
-Time lower_bound_ps(const Configuration& configuration) {
-  return Bound(configuration, fastest_links(*configuration.graph)).step();
+Time LowerBounds::of(const Configuration& configuration, Replicas replicas) {
+  if (graph_ != configuration.graph) {
+    graph_ = configuration.graph;
+    links_ = fastest_links(*graph_);
+  }
+  return Bound(configuration, links_, replicas, passes_of(configuration.strategy)).step();
+}
+
+const PipelinePasses* LowerBounds::passes_of(const workload::Strategy& strategy) {
+  constexpr std::int64_t kMost = 100'000;  // forward passes
+  const workload::ScheduleType& type = workload::schedule_type(strategy.schedule);
+  const workload::Pipeline pipeline = strategy.pipeline();
+  if (type.needs_costs || strategy.written || pipeline.ranks * pipeline.micro_batches * pipeline.chunks > kMost)
+    return nullptr;
+  const auto key = std::tuple(strategy.schedule, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
+  auto known = passes_.find(key);
+  if (known == passes_.end())
+    known = passes_.emplace(key, PipelinePasses(strategy.stages(), type.orders(pipeline))).first;
+  return &known->second;
+}
+
+Time lower_bound_ps(const Configuration& configuration, Replicas replicas) {
+  return LowerBounds().of(configuration, replicas);
 }
 
 }  // namespace manyworlds::core::step

@@ -2,15 +2,42 @@
 // so that a search discards most layouts without simulating them. docs/model/bounds.md has the inequalities.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "core/step/estimate/pipeline_passes.hpp"
 #include "core/step/estimate/strided_collectives.hpp"
 #include "core/step/layout/configuration.hpp"
 
 namespace manyworlds::core::step {
 
-/// Returns a time in picoseconds that no step of the configuration falls below: the largest of what the kernels of each
-/// rank, the host that launches them, its communication with replicas, and the filling and draining of the pipeline
-/// take at least. Takes tens of microseconds to milliseconds. Sizes must be valid (experiments/rules/validity.hpp).
-Time lower_bound_ps(const Configuration& configuration);
+/// Whether a bound counts what replicas do together: gradients, parameters, the optimizer. If it does not, it holds
+/// whatever ZeRO stage, sharding group, buckets and precision of gradients the configuration has, and however these
+/// overlap.
+enum class Replicas : std::uint8_t { counted, open };
+
+/// Lower bounds of many steps, of which equal pipelines have one order of passes. Not thread-safe.
+class LowerBounds {
+ public:
+  /// Returns a time in picoseconds that no step of the configuration falls below: the largest of what the kernels of
+  /// each rank, the host that launches them, its communication with replicas, and its waits for other stages of the
+  /// pipeline take at least. Takes tens of microseconds to milliseconds. Sizes must be valid
+  /// (experiments/rules/validity.hpp).
+  Time of(const Configuration& configuration, Replicas replicas = Replicas::counted);
+
+ private:
+  /// Returns a pipeline's passes; null where their order depends on more than its sizes, or is too long.
+  const PipelinePasses* passes_of(const workload::Strategy& strategy);
+
+  std::shared_ptr<const network::Graph> graph_;
+  Links links_;  // of that graph
+  std::map<std::tuple<workload::ScheduleKind, std::int64_t, std::int64_t, std::int64_t>, PipelinePasses> passes_;
+};
+
+/// The same for one step.
+Time lower_bound_ps(const Configuration& configuration, Replicas replicas = Replicas::counted);
 
 /// Returns the fastest rates of a GPU, or of a NIC that GPUs share, and the shortest latencies of a path, inside a node
 /// and between nodes.

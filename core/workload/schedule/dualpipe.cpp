@@ -39,7 +39,8 @@ ScheduleType dualpipe_schedule() {
           .orders = orders,
           .stage_placement = StagePlacement::bidirectional,
           .chunks = 2,
-          .infeasible_reason = infeasible_reason};
+          .infeasible_reason = infeasible_reason,
+          .overlaps_passes = true};
 }
 
 }  // namespace manyworlds::core::workload

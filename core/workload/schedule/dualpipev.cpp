@@ -28,7 +28,8 @@ ScheduleType dualpipev_schedule() {
           .orders = orders,
           .stage_placement = StagePlacement::v_shape,
           .chunks = 2,
-          .infeasible_reason = infeasible_reason};
+          .infeasible_reason = infeasible_reason,
+          .overlaps_passes = true};
 }
 
 }  // namespace manyworlds::core::workload

@@ -60,7 +60,8 @@ struct ScheduleType {
   std::int64_t chunks = 1;  // per rank; kTwoOrMore: 2 or more; kAsWritten: as the schedule file has them
   std::string (*infeasible_reason)(const Pipeline&) = nullptr;  // returns why a pipeline cannot run it; empty if it can
   bool needs_costs = false;
-  bool has_formula = false;  // its bubble is 1F1B's, divided by the chunks per rank
+  bool has_formula = false;      // its bubble is 1F1B's, divided by the chunks per rank, and backward passes are whole
+  bool overlaps_passes = false;  // passes may run together (PipelinePass::overlaps_next)
   /// If ranks wait for transfers, the outputs of a forward pass and of the backward pass after it are sent together.
   bool paired_exchange = false;
   std::string not_searched = "";  // why a search does not try it unless it is named; empty: it does

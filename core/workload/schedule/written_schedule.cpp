@@ -34,6 +34,7 @@ ScheduleType written_schedule() {
           .orders = orders,
           .chunks = ScheduleType::kAsWritten,
           .infeasible_reason = infeasible_reason,
+          .overlaps_passes = true,
           .not_searched = "a file has orders for one number of ranks and micro-batches"};
 }
 

@@ -22,8 +22,8 @@ struct Tightness {
 };
 
 void require_bound(step::Configuration configuration, Tightness& tightness) {
-  const Time bound = step::lower_bound_ps(configuration);
   configuration.transport.fidelity = network::Fidelity::analytic;
+  const Time bound = step::lower_bound_ps(configuration);
   const Time analytic = run_configuration(configuration, step::Composition::composed).step_ps;
   REQUIRE(bound > 0);
   REQUIRE(bound <= analytic);
@@ -121,6 +121,28 @@ TEST_CASE("the lower bound is below steps of every schedule") {
     }
     CHECK(tightness.mean() > 0.3);
   }
+}
+
+TEST_CASE("a bound of open replicas is below those of all that they may do") {
+  std::size_t bounds = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration configuration = with_context_and_experts(draw_configuration(seed), seed);
+    workload::Strategy& s = configuration.strategy;
+    s.zero = 0;
+    s.stack.overlap_parameters = false;
+    const Time open = step::lower_bound_ps(configuration, step::Replicas::open);
+    REQUIRE(open > 0);
+    for (s.zero = 0; s.zero <= (s.replicas() > 1 ? 3 : 0); ++s.zero)
+      for (const int flags : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        s.overlap_grad_reduce = (flags & 1) != 0;
+        s.stack.reduce_in_16bit = (flags & 2) != 0;
+        s.stack.overlap_parameters = s.zero > 0 && s.zero < 3 && (flags & 4) != 0;
+        REQUIRE(open <= step::lower_bound_ps(configuration));
+        ++bounds;
+      }
+  }
+  CHECK(bounds > 2'000);
 }
 
 TEST_CASE("a step of one rank without communication is its bound") {

@@ -1,0 +1,98 @@
+#include "core/step/estimate/least_times.hpp"
+
+#include <algorithm>
+
+namespace manyworlds::core::step {
+
+using collective::Kind;
+using collective::Protocol;
+using workload::Role;
+
+Time LeastTimes::of(Role role, Kind kind, std::int64_t bytes, const collective::Split& split) {
+  if (bytes == 0 || !split.even()) return 0;
+  const auto [known, is_new] = known_.try_emplace({role, kind, bytes}, Time{0});
+  if (is_new) known->second = compute(role, kind, bytes);
+  return known->second;
+}
+
+Time LeastTimes::interfaces_ps(Role role, std::int64_t bytes) const {
+  const Group group = group_of(role);
+  const std::int64_t per_node = configuration_.gpus_per_node;
+  const std::int64_t of_stage = strategy_.tp * strategy_.cp * strategy_.dp;
+  const std::int64_t local = std::clamp<std::int64_t>(per_node / group.stride, 1, group.members);
+  const std::int64_t nodes = group.members / local;
+  const bool aligned = of_stage % per_node == 0 && group.members % local == 0 &&
+                       (group.stride >= per_node || per_node % group.stride == 0);
+  if (!aligned || nodes < 2) return 0;
+  const std::int64_t through_each = bytes / group.members * (nodes - 1);
+  return static_cast<Time>(static_cast<double>(through_each) * 8e12 /
+                           static_cast<double>(links_.inter_node.bits_per_second));
+}
+
+/// Returns the ranks of a communicator. Those whose ranks are not at equal distances count as one rank.
+LeastTimes::Group LeastTimes::group_of(Role role) const {
+  const workload::Strategy& s = strategy_;
+  const std::int64_t expert = s.ep * s.etp;
+  switch (role) {
+    case Role::tensor:
+      return {s.tp, 1};
+    case Role::expert_tensor:
+      return {s.etp, 1};
+    case Role::expert:
+      return {s.ep, s.etp};
+    default:
+      break;
+  }
+  if (configuration_.placement != Placement::tp_dp_pp || s.stage_copies() > 1) return {};
+  switch (role) {
+    case Role::context:
+      return {s.cp, s.tp};
+    case Role::send_context:
+      return {2, s.tp};
+    case Role::send_forward:
+      return {2, s.tp * s.cp * s.dp};
+    case Role::data:
+      return {s.shards(), s.tp};
+    case Role::expert_data:
+      return {s.expert_shards(), expert};
+    case Role::data_inter_group:
+      return {s.zero_groups(), s.tp * s.shards()};
+    case Role::expert_data_inter_group:
+      return {s.zero_groups(), expert * s.expert_shards()};
+    default:
+      return {};
+  }
+}
+
+Time LeastTimes::compute(Role role, Kind kind, std::int64_t bytes) {
+  const Group group = group_of(role);
+  if (group.members < 2) return 0;
+  // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
+  const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
+  if (kind == Kind::all_to_all && group.members % local != 0) return 0;
+  const auto least = [&](const Configuration& configuration) {
+    const auto [shape, communicator] =
+        strided_collective(configuration, links_, group.members, group.stride, role, kind, bytes, {});
+    return collective::least_ps(shape, communicator);
+  };
+  const collective::Library& library = configuration_.collectives;
+  const std::vector<collective::Algorithm> candidates = library.candidates(kind);
+  const bool any_protocol = library.protocol == Protocol::automatic;
+  if (library.protocol == Protocol::calibrated || (candidates.size() == 1 && !any_protocol))
+    return least(configuration_);
+  // What is chosen by predicted times depends on the paths that the group really has.
+  Time result = kNever;
+  if (!chosen_) chosen_ = configuration_;
+  for (const collective::Algorithm algorithm : candidates)
+    for (const Protocol protocol :
+         any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple} : std::vector{library.protocol}) {
+      collective::Library& chosen = chosen_->collectives;
+      chosen.all_reduce = chosen.all_gather = chosen.reduce_scatter = chosen.all_to_all = chosen.broadcast =
+          chosen.reduce = algorithm;
+      chosen.protocol = protocol;
+      result = std::min(result, least(*chosen_));
+    }
+  return result;
+}
+
+}  // namespace manyworlds::core::step
