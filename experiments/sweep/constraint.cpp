@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "experiments/settings/settings.hpp"
@@ -44,6 +45,12 @@ ExpressionName resolve(const std::string& key, const Node& node) {
 }  // namespace
 
 Constraint::Constraint(const Node& node) : expression_(node, resolve) {}
+
+bool Constraint::depends_on(const OpenKeys& open) const {
+  const auto& names = expression_.names();
+  return open.any() &&
+         std::any_of(names.begin(), names.end(), [&](const ExpressionName& name) { return open.has(name.path); });
+}
 
 bool Constraint::holds(const Settings& settings) const {
   std::vector<core::OptionValue> values;

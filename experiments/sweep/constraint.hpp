@@ -4,6 +4,7 @@
 #include <string>
 
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/sweep/open_keys.hpp"
 #include "experiments/text/expression.hpp"
 
 namespace manyworlds::experiments {
@@ -18,6 +19,8 @@ class Constraint {
   /// Returns whether the settings satisfy the expression. Throws InputError if it is not boolean, or names an option
   /// that these settings do not have.
   bool holds(const Settings& settings) const;
+  /// Returns whether it names an open key.
+  bool depends_on(const OpenKeys& open) const;
   const std::string& text() const { return expression_.text(); }
 
  private:

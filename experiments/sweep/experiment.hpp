@@ -47,10 +47,19 @@ struct MeasuredStep {
   std::string source;
 };
 
+/// A space of which a sweep lists only the points with the best lower bounds.
+struct ListedSpace {
+  double points = 0;            // of all axes together, valid or not
+  double looked_at = 0;         // points and groups of points for which a bound was computed
+  std::optional<double> bound;  // no point that is not listed has a better objective; nullopt: none of these fits
+};
+
 struct Sweep {
   std::string name;
   std::string objective;               // result column to rank by
   std::uint32_t best = 0;              // simulate only what may be among so many best; 0: everything
+  double gap = 0;                      // share by which another may be better than the last of the best
+  std::optional<ListedSpace> space;    // nullopt: the experiments are all valid points
   std::string text;                    // the document, verbatim
   std::vector<std::string> overrides;  // arguments of --set, in order
   bool single = false;                 // neither axes nor zip

@@ -181,6 +181,7 @@ std::string json_schema(const Catalog& catalog) {
                                                {"seed", {{"type", "integer"}, {"minimum", 0}}}})},
                      {"objective", {{"type", "string"}, {"enum", objective_names}}},
                      {"best", {{"type", "integer"}, {"minimum", 1}}},
+                     {"gap", {{"type", {"number", "string"}}}},
                      {"measured", closed_object({{"step_time_s", {{"type", "number"}, {"exclusiveMinimum", 0}}},
                                                  {"source", {{"type", "string"}}}})}});
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";

@@ -163,6 +163,18 @@ AxisColumn decode_column(const json& from) {
   return column;
 }
 
+json encoded(const ListedSpace& space) {
+  return {{"points", space.points},
+          {"looked_at", space.looked_at},
+          {"bound", space.bound ? json(*space.bound) : json(nullptr)}};
+}
+
+ListedSpace decode_space(const json& from) {
+  ListedSpace space{from.at("points"), from.at("looked_at"), std::nullopt};
+  if (!from.at("bound").is_null()) space.bound = from.at("bound").get<double>();
+  return space;
+}
+
 Sweep decode_sweep(const json& from) {
   if (from.at("format") != kFormat)
     throw InputError(
@@ -172,6 +184,8 @@ Sweep decode_sweep(const json& from) {
   sweep.name = from.at("name");
   sweep.objective = from.at("objective");
   sweep.best = from.value("best", 0u);
+  sweep.gap = from.value("gap", 0.0);
+  if (from.contains("space")) sweep.space = decode_space(from.at("space"));
   sweep.text = from.at("text");
   sweep.overrides = from.at("overrides").get<std::vector<std::string>>();
   sweep.single = from.at("single");
@@ -213,6 +227,8 @@ std::string serialize(const Sweep& sweep) {
               {"experiments", json::array()},
               {"excluded", json::array()}};
   if (sweep.best > 0) result["best"] = sweep.best;
+  if (sweep.gap > 0) result["gap"] = sweep.gap;
+  if (sweep.space) result["space"] = encoded(*sweep.space);
   if (sweep.measured)
     result["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};
   for (const Experiment& experiment : sweep.experiments)

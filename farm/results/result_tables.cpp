@@ -438,7 +438,12 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
   results.spec = sweep.text;
   if (!results.spec.ends_with('\n')) results.spec += '\n';
   for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
-  if (sweep.best > 0) results.spec += fmt::format("# the best {} are asked for\n", sweep.best);
+  if (sweep.best > 0)
+    results.spec += fmt::format("# the best {} are asked for{}\n", sweep.best,
+                                sweep.gap > 0 ? fmt::format(", with a gap of {} %", 100 * sweep.gap) : "");
+  if (sweep.space && sweep.space->bound)
+    results.spec += fmt::format("# of {} points, no other has a better {} than {}\n", sweep.space->points,
+                                sweep.objective, *sweep.space->bound);
   if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumedPrefix, sweep.assumed);
   add_experiments(results, sweep, rows);
   results.excluded = excluded_table(sweep);

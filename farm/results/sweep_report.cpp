@@ -64,6 +64,28 @@ Json summary_json(const io::Results& results) {
   return result;
 }
 
+/// Returns what is proven of the best that were asked for; empty if nobody asked.
+std::string best_text(const io::Results& results) {
+  const double best = io::provenance_number(results, "best");
+  if (!(best > 0)) return "";
+  const auto counts = statuses(results);
+  const auto count_of = [&](const char* status) { return counts.count(status) > 0 ? counts.at(status) : 0; };
+  std::string text;
+  if (const double points = io::provenance_number(results, "space_points"); points > 0)
+    text += fmt::format("{} points: {} bounds list the best {} of them, no other is better than these bounds\n",
+                        group_digits(points), group_digits(io::provenance_number(results, "space_bounds")),
+                        results.experiments.rows());
+  const double gap = io::provenance_number(results, "best_gap");
+  const char* proven = count_of("pending") > 0  ? "not found yet"
+                       : count_of("failed") > 0 ? "proven but for those that failed"
+                                                : "proven";
+  text += fmt::format("the best {} are {}: {} were simulated, and the lower bounds of {} others are behind them", best,
+                      proven, count_of("ran"), count_of("bounded"));
+  if (gap > 0)
+    text += fmt::format("; something else may be better than the last of them by {:.2g} % at most", 100 * gap);
+  return text + "\n";
+}
+
 std::string summary_text(const io::Results& results) {
   const auto number = [&](const char* name) { return io::provenance_number(results, name); };
   std::string text =
@@ -84,16 +106,7 @@ std::string summary_text(const io::Results& results) {
         "of equal episodes, clusters and ranks, mostly of one experiment\n",
         group_digits(simulated), group_digits(transferred), group_digits(number("link_hops_skipped_steps")),
         group_digits(number("link_hops_skipped_collectives")), group_digits(number("link_hops_skipped_periods")));
-  if (const double best = number("best"); best > 0) {
-    const auto counts = statuses(results);
-    const auto count_of = [&](const char* status) { return counts.count(status) > 0 ? counts.at(status) : 0; };
-    text +=
-        fmt::format("the best {} are {}: {} were simulated, and the lower bounds of {} others are behind them\n", best,
-                    count_of("pending") > 0  ? "not found yet"
-                    : count_of("failed") > 0 ? "proven but for those that failed"
-                                             : "proven",
-                    count_of("ran"), count_of("bounded"));
-  }
+  text += best_text(results);
   if (const std::string alone = io::one_by_one_text(results); !alone.empty()) text += alone + "\n";
   return text + fmt::format("tasks: {} computed, {} from the journal, {} from the store; {} elapsed, {:.1f} s of CPU\n",
                             group_digits(number("tasks_computed")), group_digits(number("tasks_from_journal")),

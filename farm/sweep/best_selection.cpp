@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/step/run/result.hpp"
+#include "farm/sweep/minimised_objective.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -30,7 +31,6 @@ Outcome as_known(const Outcome& outcome) {
 BestSelection::BestSelection(const SweepJob& job, std::size_t at_once)
     : job_(job),
       at_once_(at_once),
-      more_is_better_(experiments::objective_named(job.sweep().objective).more_is_better),
       uncertainty_(experiments::Uncertainty::compiled()),
       experiments_of_(job.plan().steps.size()),
       steps_of_(job.plan().bounds.size()),
@@ -57,19 +57,12 @@ bool BestSelection::holds(std::uint32_t task) const {
   return plan.is_bound(task) || (plan.is_step(task) && has_bound(task - plan.task_of_step(0)));
 }
 
-/// Returns the objective of the experiments of a step if it has this outcome, less is better; infinity where there is
-/// none.
+/// Returns the minimised objective of the experiments of a step if it has this outcome.
 std::vector<double> BestSelection::values_of(std::uint32_t step, const Outcome& outcome) const {
   const io::Results rows = make_rows(
       job_.sweep(), job_.plan(), [&](std::uint32_t) -> const Outcome& { return outcome; }, uncertainty_,
       experiments_of_[step]);
-  const io::Column& column = *rows.experiments.find(job_.sweep().objective);
-  std::vector<double> values;
-  for (std::size_t row = 0; row < rows.experiments.rows(); ++row) {
-    const double value = column.number_at(row);
-    values.push_back(std::isnan(value) ? kInfinity : more_is_better_ ? -value : value);
-  }
-  return values;
+  return minimised_objective(rows, job_.sweep().objective);
 }
 
 double BestSelection::best_value_of(std::uint32_t step, const Outcome& outcome) const {
@@ -78,10 +71,26 @@ double BestSelection::best_value_of(std::uint32_t step, const Outcome& outcome) 
 }
 
 bool BestSelection::may_be_best(double bound) const {
-  if (bound == kInfinity) return false;
-  if (results_.size() < job_.sweep().best) return true;
-  const double last = results_[job_.sweep().best - 1];
-  return bound <= last + kRounding * std::abs(last);
+  return bound != kInfinity && bound <= limit_;
+}
+
+/// Finds the lowest bound behind which nobody is needed: the results of all steps with a lower bound are known by then,
+/// and it is no better than the last of the best of these by more than the gap.
+void BestSelection::update_limit() {
+  std::vector<double> best;  // of the results of bounds up to this one, ascending
+  limit_ = kInfinity;
+  for (auto next = results_.begin(); next != results_.end();) {
+    const double bound = next->first;
+    for (; next != results_.end() && next->first == bound; ++next) {
+      best.insert(std::upper_bound(best.begin(), best.end(), next->second), next->second);
+      if (best.size() > job_.sweep().best) best.pop_back();
+    }
+    if (best.size() < job_.sweep().best) continue;
+    const double needed = better_by(best.back(), job_.sweep().gap) + kRounding * std::abs(best.back());
+    if (next != results_.end() && needed >= next->first) continue;
+    limit_ = std::max(needed, bound);
+    return;
+  }
 }
 
 Selection::Decision BestSelection::settled(std::uint32_t task, const Outcome& outcome) {
@@ -96,27 +105,36 @@ Selection::Decision BestSelection::settled(std::uint32_t task, const Outcome& ou
 /// Without an analytic step the sums remain the bound.
 void BestSelection::settle_bound(std::uint32_t bound, const Outcome& outcome) {
   if (std::exchange(bound_state_[bound], State::settled) == State::open) --open_;
-  if (!outcome.ok()) return;
   for (const std::uint32_t step : steps_of_[bound]) {
-    const double value = std::max(best_value_of(step, outcome), floors_[step]);
+    const double value = outcome.ok() ? std::max(best_value_of(step, outcome), floors_[step]) : floors_[step];
     if (held_.erase({bounds_[step], step}) > 0 && step_state_[step] == State::held) held_.emplace(value, step);
     bounds_[step] = value;
+    if (const auto early = early_results_.extract(step)) add_results(step, early.mapped());
   }
 }
 
 void BestSelection::settle_step(std::uint32_t step, const Outcome& outcome) {
   if (std::exchange(step_state_[step], State::settled) == State::open) --open_;
   // A journal may know a step without its bound, which is part of the answer all the same.
-  if (!has_bound(step) || bound_state_[job_.plan().steps[step].bound] == State::settled)
-    held_.erase({bounds_[step], step});
+  const bool has_bound_yet = !has_bound(step) || bound_state_[job_.plan().steps[step].bound] == State::settled;
+  if (has_bound_yet) held_.erase({bounds_[step], step});
   if (!outcome.ok()) return;
-  for (const double value : values_of(step, outcome)) {
+  if (has_bound_yet)
+    add_results(step, values_of(step, outcome));
+  else
+    early_results_.emplace(step, values_of(step, outcome));
+}
+
+/// Adds the results of a step's experiments, in the place of its bound.
+void BestSelection::add_results(std::uint32_t step, const std::vector<double>& values) {
+  for (const double value : values) {
     if (value == kInfinity) continue;
     MANYWORLDS_CHECK(value >= bounds_[step] - kRounding * std::abs(value),
                      "the step of experiment {} is better than its lower bound allows",
                      job_.plan().steps[step].experiment);
-    results_.insert(std::upper_bound(results_.begin(), results_.end(), value), value);
+    results_.emplace(bounds_[step], value);
   }
+  update_limit();
 }
 
 /// Opens a task, or settles it as the one with the same key did. Returns false if that one is computed now.
@@ -172,12 +190,33 @@ void BestSelection::leave_out_the_rest(Decision& decision) {
     }
 }
 
+std::optional<double> BestSelection::proven_gap(double others) const {
+  std::vector<double> values;
+  for (const auto& [bound, value] : results_) values.push_back(value);
+  const std::size_t last = job_.sweep().best - 1;
+  if (values.size() <= last) return std::nullopt;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(last), values.end());
+  for (std::uint32_t step = 0; step < bounds_.size(); ++step)
+    if (!is_needed(step)) others = std::min(others, bounds_[step]);
+  return share_between(others, values[last]);
+}
+
+namespace {
+
+/// Returns the best objective, minimised, of points that the sweep does not list; infinity if there are none.
+double bound_of_unlisted(const experiments::Sweep& sweep) {
+  if (!sweep.space || !sweep.space->bound) return kInfinity;
+  return experiments::objective_named(sweep.objective).more_is_better ? -*sweep.space->bound : *sweep.space->bound;
+}
+
+}  // namespace
+
 SelectedResults selected_results(const SweepJob& job, const OutcomeOf& outcome) {
   auto selection = std::make_shared<BestSelection>(job, 1);
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task)
     if (const Status status = outcome(task).status; status != Status::pending && status != Status::left_out)
       selection->settled(task, outcome(task));
-  SelectedResults result{job.plan(), nullptr};
+  SelectedResults result{job.plan(), nullptr, selection->proven_gap(bound_of_unlisted(job.sweep()))};
   for (std::uint32_t step = 0; step < result.plan.steps.size(); ++step)
     if (!selection->is_needed_by_sums(step)) result.plan.steps[step].bound = kNoBound;
   auto left_out = std::make_shared<const Outcome>(Outcome{Status::left_out, "", 0});

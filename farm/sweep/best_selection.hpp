@@ -3,11 +3,13 @@
 // planned (core/step/estimate/lower_bound.hpp); the analytic step, a task of its own, if the sums leave the experiment
 // open; then the step itself.
 //
-// An experiment is left out once as many others as are asked for have a better result than its bound. So which are left
-// out follows from bounds and results alone: the same for any number of ranks, and after any interruption.
+// An experiment is left out once as many others as are asked for, each with a better bound, have a result that its
+// bound is not better than by more than the gap (Sweep::gap). So which are left out follows from bounds and results
+// alone: the same for any number of ranks, and after any interruption.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,12 +35,17 @@ class BestSelection : public Selection {
   bool is_needed(std::uint32_t step) const { return may_be_best(bounds_[step]); }
   /// The same by its sums over a micro-batch alone.
   bool is_needed_by_sums(std::uint32_t step) const { return may_be_best(floors_[step]); }
+  /// Returns by what share of the last of the best, at most, anything else is better, this being at best as good as
+  /// `others`, which are not in the sweep; nullopt if there are not so many results yet.
+  std::optional<double> proven_gap(double others) const;
 
  private:
   bool has_bound(std::uint32_t step) const { return job_.plan().steps[step].bound != kNoBound; }
   std::vector<double> values_of(std::uint32_t step, const Outcome& outcome) const;
   double best_value_of(std::uint32_t step, const Outcome& outcome) const;
   bool may_be_best(double bound) const;
+  void update_limit();
+  void add_results(std::uint32_t step, const std::vector<double>& values);
   bool open(std::uint32_t task, Decision& decision);
   void settle_bound(std::uint32_t bound, const Outcome& outcome);
   void settle_step(std::uint32_t step, const Outcome& outcome);
@@ -47,13 +54,14 @@ class BestSelection : public Selection {
 
   const SweepJob& job_;
   std::size_t at_once_;
-  bool more_is_better_;
   experiments::Uncertainty uncertainty_;
   std::vector<std::vector<std::uint32_t>> experiments_of_;  // by step
   std::vector<std::vector<std::uint32_t>> steps_of_;        // by bound
-  std::vector<double> floors_;   // by step: the objective of its best experiment by its sums; less is better
-  std::vector<double> bounds_;   // the same by what is known so far
-  std::vector<double> results_;  // of experiments that ran, less is better, ascending
+  std::vector<double> floors_;             // by step: the objective of its best experiment by its sums; less is better
+  std::vector<double> bounds_;             // the same by what is known so far
+  std::multimap<double, double> results_;  // of experiments that ran, by the bounds of their steps
+  std::map<std::uint32_t, std::vector<double>> early_results_;  // of steps whose analytic steps are not known yet
+  double limit_ = std::numeric_limits<double>::infinity();      // steps with greater bounds are not needed
   std::set<std::pair<double, std::uint32_t>> held_;  // steps that are neither open nor settled, by their bounds
   enum class State : std::uint8_t { held, open, settled };
   std::vector<State> bound_state_, step_state_;
@@ -69,6 +77,7 @@ class BestSelection : public Selection {
 struct SelectedResults {
   Plan plan;  // without bounds of steps that their sums leave out
   OutcomeOf outcome;
+  std::optional<double> proven_gap;  // BestSelection::proven_gap(), of all points
 };
 SelectedResults selected_results(const SweepJob& job, const OutcomeOf& outcome);
 

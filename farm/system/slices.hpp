@@ -12,13 +12,13 @@
 namespace manyworlds::farm {
 
 /// Calls work(begin, end) with contiguous ranges that make up [0, count), each on a thread of its own, with caches of
-/// its own. If several fail, the exception of the first range is thrown, as with one thread.
+/// its own and at least `min_per_thread` items. If several fail, the exception of the first range is thrown, as with
+/// one thread.
 template <class Work>
-void for_each_slice(std::size_t count, const Work& work) {
-  constexpr std::size_t kMinPerThread = 64;  // minimum items per thread
+void for_each_slice(std::size_t count, const Work& work, std::size_t min_per_thread = 64) {
   constexpr std::size_t kMaxThreads = 16;
   const std::size_t threads =
-      std::clamp<std::size_t>(count / kMinPerThread, 1, std::min<std::size_t>(kMaxThreads, available_cpus()));
+      std::clamp<std::size_t>(count / min_per_thread, 1, std::min<std::size_t>(kMaxThreads, available_cpus()));
   std::vector<std::exception_ptr> failed(threads);
   const auto run = [&](std::size_t slice) {
     try {

@@ -25,10 +25,11 @@ const std::string kAxes =
     "       topology: [{fat_tree: {leaf_hosts: 1, oversubscription: 4}}, {rail_optimized: {}}], transport.seed: [1, "
     "2]}\n";
 
-SweepJob job_of(std::uint32_t best, const std::string& objective = "step_time_s") {
+SweepJob job_of(std::uint32_t best, const std::string& objective = "step_time_s", double gap = 0) {
   experiments::Sweep sweep = small_sweep(kAxes + "objective: " + objective + "\n",
                                          {"cluster.usd_per_gpu_hour=2", "transport.routing=ecmp_hash"});
   if (best > 0) experiments::ask_for_best(sweep, best, "--best");
+  sweep.gap = gap;
   return SweepJob(serialize_job(sweep, {}));
 }
 
@@ -52,9 +53,11 @@ struct SelectedRun {
     computed.push_back(task);
     queue.settle(task, run_guarded(runner, job.spec(task), {}));
   }
+  SelectedResults selected() const {
+    return selected_results(job, [&](std::uint32_t task) -> const Outcome& { return queue.outcome(task); });
+  }
   io::Results results() const {
-    const OutcomeOf outcome = [&](std::uint32_t task) -> const Outcome& { return queue.outcome(task); };
-    const SelectedResults selected = selected_results(job, outcome);
+    const SelectedResults selected = this->selected();
     return make_results(job.sweep(), selected.plan, selected.outcome);
   }
   const SweepJob& job;
@@ -113,6 +116,40 @@ TEST_CASE("of a sweep's best those are simulated whose bound is no worse than th
   for (std::uint32_t task = job.plan().task_of_step(0); task < job.tasks().size(); ++task)
     simulated += run.queue.outcome(task).ok() ? 1 : 0;
   CHECK(simulated < job.plan().steps.size() / 2);
+}
+
+TEST_CASE("with a gap the same steps are simulated in any order, and nothing is better by more than it") {
+  const SweepJob whole = job_of(0);
+  std::vector<double> ranked =
+      times_of(make_results(whole.sweep(), whole.plan(), looking_into(run_all(whole))), "step_time_s");
+  std::sort(ranked.begin(), ranked.end());
+  std::size_t fewer = 0;
+  for (const double gap : {0.02, 0.1, 0.5}) {
+    for (const std::uint32_t best : {1u, 5u}) {
+      const SweepJob job = job_of(best, "step_time_s", gap);
+      const SelectedRun first(job, 1, 1);
+      const std::vector<double> expected = times_of(first.results(), "step_time_s");
+      CAPTURE(gap, best);
+      for (const std::size_t at_once : {2u, 7u, 100u}) {
+        const std::vector<double> found =
+            times_of(SelectedRun(job, at_once, static_cast<std::uint32_t>(at_once)).results(), "step_time_s");
+        for (std::size_t row = 0; row < found.size(); ++row)
+          CHECK((found[row] == expected[row] || (std::isnan(found[row]) && std::isnan(expected[row]))));
+      }
+      std::vector<double> top;
+      for (const double time : expected)
+        if (!std::isnan(time)) top.push_back(time);
+      std::sort(top.begin(), top.end());
+      REQUIRE(top.size() >= best);
+      const double proven = first.selected().proven_gap.value();
+      CHECK(proven <= gap);
+      CHECK(top[best - 1] - ranked[best - 1] <= proven * top[best - 1]);
+      const auto exact = times_of(SelectedRun(job_of(best), 1, 1).results(), "step_time_s");
+      fewer += std::count_if(exact.begin(), exact.end(), [](double time) { return !std::isnan(time); }) >
+               static_cast<std::ptrdiff_t>(top.size());
+    }
+  }
+  CHECK(fewer > 0);
 }
 
 TEST_CASE("of a sweep's best no two steps and no two bounds with one key are computed, and all have its outcome") {

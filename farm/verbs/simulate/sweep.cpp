@@ -6,13 +6,17 @@
 
 #include "core/base/error.hpp"
 #include "experiments/sweep/best.hpp"
+#include "experiments/sweep/space.hpp"
+#include "experiments/text/text.hpp"
 #include "farm/cli/command.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
+#include "farm/search/space_listing.hpp"
 #include "farm/sweep/compute_alone.hpp"
 #include "farm/sweep/dry_run.hpp"
 #include "farm/sweep/sweep_run.hpp"
+#include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
 #include "farm/worker/task_limits.hpp"
@@ -42,6 +46,36 @@ int dry_run(const experiments::Sweep& sweep, const Shard& shard, const cxxopts::
   return kExitDone;
 }
 
+/// Sets what the command line asks of the best.
+void ask_for_best(const cxxopts::ParseResult& parsed, experiments::Sweep& sweep) {
+  if (parsed.count("best") > 0) {
+    const auto best = parsed["best"].as<std::uint32_t>();
+    if (best == 0) throw core::InputError("is at least 1", "--best");
+    experiments::ask_for_best(sweep, best, "--best");
+  }
+  if (parsed.count("gap") > 0) experiments::allow_gap(sweep, required(parsed, "gap"), "--gap");
+}
+
+/// Reads the sweep; of a space that is too large to be listed, of which the best are asked for, only the points with
+/// the best lower bounds.
+experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts::ParseResult& parsed) {
+  const std::string text = experiments::import::read_text(options.spec);
+  const experiments::Catalog catalog(options.catalog);
+  experiments::Space space(text, options.spec, options.set, catalog);
+  experiments::Sweep asked = space.sweep();
+  ask_for_best(parsed, asked);
+  if (asked.best == 0 || space.has_sample() || space.points() <= ListingLimits().points) {
+    experiments::Sweep all = experiments::parse_sweep(text, options.spec, options.set, catalog);
+    ask_for_best(parsed, all);
+    return all;
+  }
+  space.ask_for_best(asked.best, asked.gap);
+  print_message("{:.3g} points: their lower bounds, best first\n", space.points());
+  return list_best(std::move(space), {}, [](const ListingProgress& progress) {
+    print_message("  {:.3g} bounds, {} points listed\n", progress.looked_at, progress.listed);
+  });
+}
+
 int run_sweep(const Invocation& invocation) {
   cxxopts::Options options("manyworlds sweep", "Runs every experiment of a sweep and ranks them.");
   add_spec_options(options);
@@ -52,7 +86,9 @@ int run_sweep(const Invocation& invocation) {
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
       "best", "simulate only what may be among the K best by its lower bound, and prove that these are the best",
-      cxxopts::value<std::uint32_t>(), "K")(
+      cxxopts::value<std::uint32_t>(),
+      "K")("gap", "with --best: end once no other can be better than the last of these by more than so much, as in 2%",
+           cxxopts::value<std::string>(), "SHARE")(
       "estimate",
       "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
       "value: 10s",
@@ -70,14 +106,8 @@ int run_sweep(const Invocation& invocation) {
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", json, *invocation.zygote);
 
-  std::optional<experiments::Sweep> sweep =
-      experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog);
+  std::optional<experiments::Sweep> sweep = read_sweep_or_best(spec_options, *parsed);
   refuse_guesses(*parsed, *sweep);
-  if (parsed->count("best") > 0) {
-    const auto best = (*parsed)["best"].as<std::uint32_t>();
-    if (best == 0) throw core::InputError("is at least 1", "--best");
-    experiments::ask_for_best(*sweep, best, "--best");
-  }
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
   if (sweep->best > 0 && !shard.whole())
     throw core::InputError("the best of a sweep are proven by all of it: run it in one part, on as many ranks",

@@ -1,0 +1,67 @@
+#include "experiments/sweep/space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/rules/validity.hpp"
+
+namespace manyworlds::experiments {
+
+Space::Space(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+             const Catalog& catalog, const ReadOptions& options)
+    : catalog_(catalog, text, file, overrides), options_(options), reader_(file, catalog_.get(), options) {
+  reader_.read(text, overrides);
+  reader_.prepare();
+  for (const Factor& factor : reader_.factors()) {
+    if (factor.size() >= kOpen)
+      factor.axes.front().place.fail(fmt::format("has more than {} values; split the sweep", kOpen - 1));
+    sizes_.push_back(factor.size());
+    open_keys_.push_back(experiments::open_keys_of(factor));
+  }
+}
+
+double Space::points() const {
+  return points_of(Point(factors(), kOpen));
+}
+
+double Space::points_of(const Point& point) const {
+  double count = 1;
+  for (std::size_t factor = 0; factor < point.size(); ++factor)
+    if (point[factor] == kOpen) count *= static_cast<double>(sizes_[factor]);
+  return count;
+}
+
+OpenKeys Space::open_keys_of(const Point& point) const {
+  OpenKeys result;
+  for (std::size_t factor = 0; factor < point.size(); ++factor)
+    if (point[factor] == kOpen) result |= open_keys_[factor].value();
+  return result;
+}
+
+std::optional<Experiment> Space::Viewer::experiment_of(const Point& point) {
+  SweepReader::Chosen chosen;
+  for (const std::uint16_t value : point) chosen.push_back(value == kOpen ? 0 : value);
+  const OpenKeys open = space_.open_keys_of(point);
+  Experiment result;
+  result.settings = space_.reader_.settings_of(chosen, open, borrower_);
+  result.inputs = space_.reader_.inputs();
+  for (const Constraint& constraint : space_.reader_.constraints())
+    if (!constraint.depends_on(open) && !constraint.holds(result.settings)) return std::nullopt;
+  if (find_violation(config_reader_.read(result.settings, result.inputs), graphs_, space_.options_.scope))
+    return std::nullopt;
+  return result;
+}
+
+core::step::Configuration Space::Viewer::configuration_of(const Experiment& experiment) {
+  return configure(experiment, graphs_, config_reader_);
+}
+
+Sweep Space::list(std::vector<Point> points) && {
+  std::sort(points.begin(), points.end());
+  std::vector<SweepReader::Chosen> chosen;
+  for (const Point& point : points) chosen.emplace_back(point.begin(), point.end());
+  return reader_.list(chosen);
+}
+
+}  // namespace manyworlds::experiments

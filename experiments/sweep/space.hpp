@@ -1,0 +1,69 @@
+// The points of a sweep that are too many to be listed: looked at one by one, or many at once, as those that differ in
+// keys that a lower bound may leave open.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/catalog/cluster_files.hpp"
+#include "experiments/sweep/experiment.hpp"
+#include "experiments/sweep/sweep_reader.hpp"
+
+namespace manyworlds::experiments {
+
+class Space {
+ public:
+  /// Of each factor the index of its value, or kOpen for one that can_stay_open().
+  using Point = std::vector<std::uint16_t>;
+  static constexpr std::uint16_t kOpen = UINT16_MAX;
+
+  /// Reads a sweep as parse_sweep() does, but lists no point. `catalog` must outlive the space.
+  Space(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+        const Catalog& catalog, const ReadOptions& options = {});
+
+  /// What the document says beside its points.
+  const Sweep& sweep() const { return reader_.sweep(); }
+  /// Asks for its best, with this gap, whatever the document says.
+  void ask_for_best(std::uint32_t best, double gap) { reader_.ask_for_best(best, gap); }
+  bool has_sample() const { return reader_.has_sample(); }
+  std::size_t factors() const { return sizes_.size(); }
+  std::size_t size_of(std::size_t factor) const { return sizes_[factor]; }
+  bool can_stay_open(std::size_t factor) const { return open_keys_[factor].has_value(); }
+  /// Returns how many points there are, valid or not; as a double, since axes make any number.
+  double points() const;
+  /// Returns how many points a point with open factors stands for.
+  double points_of(const Point& point) const;
+  /// Returns the families of keys of which a point leaves some open.
+  OpenKeys open_keys_of(const Point& point) const;
+
+  /// Looks at points, for one thread.
+  class Viewer {
+   public:
+    explicit Viewer(const Space& space) : space_(space) {}
+
+    /// Returns the experiment of a point, without id and axes; neutral where it is open. Returns nothing if a rule or a
+    /// condition excludes it, or everything that it stands for.
+    std::optional<Experiment> experiment_of(const Point& point);
+    core::step::Configuration configuration_of(const Experiment& experiment);
+
+   private:
+    const Space& space_;
+    CalibrationBorrower borrower_;
+    GraphCache graphs_;
+    ConfigReader config_reader_;
+  };
+
+  /// Ends the space and returns the sweep of these points, none of which is open.
+  Sweep list(std::vector<Point> points) &&;
+
+ private:
+  ExtendedCatalog catalog_;
+  ReadOptions options_;
+  SweepReader reader_;
+  std::vector<std::size_t> sizes_;
+  std::vector<std::optional<OpenKeys>> open_keys_;
+};
+
+}  // namespace manyworlds::experiments

@@ -1,0 +1,325 @@
+// The points of a sweep: their settings, whether they are valid, and lists of them.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "experiments/catalog/cluster_files.hpp"
+#include "experiments/config/inputs.hpp"
+#include "experiments/rules/validity.hpp"
+#include "experiments/settings/required_settings.hpp"
+#include "experiments/sweep/sweep_reader.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+
+constexpr std::size_t kMaxInputBytes = 64u << 20;  // of all files of a sweep, which are serialized with it
+
+}  // namespace
+
+/// Returns the assignments of every point: sections before keys inside them, and overrides after axes of the same
+/// depth.
+std::vector<SweepReader::Assignment> SweepReader::assignments() const {
+  std::vector<Assignment> all;
+  for (std::size_t f = 0; f < factors_.size(); ++f)
+    for (const Axis& axis : factors_[f].axes) all.push_back({&axis.target, f, &axis, nullptr});
+  for (const Override& one : overrides_) all.push_back({&one.target, 0, nullptr, &one.value});
+  const auto depth = [](const Assignment& one) {
+    return std::count(one.target->path.begin(), one.target->path.end(), '.');
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return depth(a) < depth(b); });
+  return all;
+}
+
+/// Returns the settings of a point, with neutral values of `open` keys; what was assumed goes to `assumed`, if that is
+/// not null.
+Settings SweepReader::resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
+                              CalibrationBorrower& borrower) const {
+  Settings settings = start_;
+  Assigner assigner(catalog_, settings, places, practice());
+  for (const Assignment& one : assignments_)
+    assigner.assign(*one.target, one.axis ? one.axis->values[chosen[one.factor]] : *one.override_value);
+  count_listed_nodes(settings);
+  open.make_neutral(settings);
+  Assumptions filled = assume(settings, catalog_, practice());
+  if (assumed != nullptr) *assumed = std::move(filled);
+  derive(settings);
+  if (const std::string missing = borrower.borrow(settings, catalog_); !missing.empty())
+    top_.fail(
+        fmt::format("'{}' is missing; protocol: calibrated needs every library_ constant of its GPU except those of "
+                    "in-switch reduction",
+                    missing));
+  return settings;
+}
+
+/// Fails at the place where the user wrote `key`, or the nearest section around it.
+void SweepReader::fail_at(const Chosen& chosen, const std::string& key, const std::string& what) {
+  Places places = places_;
+  resolve(chosen, &places, {}, nullptr, borrower_);
+  std::string path = key;
+  while (!path.empty() && !places.count(path)) path.resize(path.rfind('.') == std::string::npos ? 0 : path.rfind('.'));
+  const auto found = places.find(path);
+  (found == places.end() ? top_ : found->second).fail(what);
+}
+
+/// Adds the files that these settings name to the sweep. An invalid file is an error even if other points of the sweep
+/// do not use it.
+void SweepReader::add_inputs(const Chosen& chosen, const Settings& settings) {
+  for (const NamedFile& file : named_files(settings)) {
+    const auto& [key, path, required] = file;
+    if (path.empty() && required) fail_at(chosen, key, fmt::format("'{}' is missing; give the path of a file", key));
+    if (path.empty() || inputs_->count(path) > 0) continue;
+    std::string text;
+    try {
+      text = import::read_text((std::filesystem::path(file_).parent_path() / path).string());
+    } catch (const InputError& error) {
+      fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
+    }
+    check_file(file, text);
+    input_bytes_ += text.size();
+    if (input_bytes_ > kMaxInputBytes)
+      fail_at(chosen, key,
+              fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key,
+                          kMaxInputBytes));
+    inputs_->emplace(path, std::move(text));
+  }
+}
+
+void SweepReader::note_unmeasured(const Chosen& chosen, const Settings& settings) {
+  for (const std::string& kernel : unmeasured_kernels(settings, *inputs_)) {
+    if (unmeasured_.empty()) unmeasured_at_ = chosen;
+    unmeasured_.insert(kernel);
+  }
+}
+
+/// Refuses a sweep that requires measured times but lacks some, before any simulation begins.
+void SweepReader::fail_unmeasured() {
+  constexpr std::size_t kMaxShown = 40;
+  std::vector<std::string> first(unmeasured_.begin(), unmeasured_.end());
+  const std::size_t more = first.size() > kMaxShown ? first.size() - kMaxShown : 0;
+  first.resize(first.size() - more);
+  fail_at(
+      unmeasured_at_, "cluster.gpu.measured_only",
+      fmt::format("'cluster.gpu.measured_only': {} kernels are in no row of 'cluster.gpu.measured_kernels': {}{}; `run "
+                  "--kernels --set cluster.gpu.measured_only=false` writes rows to fill in",
+                  unmeasured_.size(), fmt::join(first, "; "), more > 0 ? fmt::format("; and {} more", more) : ""));
+}
+
+/// Records assumed values; a network-only sweep reports those of the network only.
+void SweepReader::note_assumed(Assumptions assumptions) {
+  if (options_.scope == Scope::network) {
+    assumptions.model_note.clear();
+    assumptions.values.erase_if([](const auto& one) {
+      return !one.first.starts_with("collectives.") && !one.first.starts_with("topology.") &&
+             !one.first.starts_with("transport");
+    });
+  }
+  assumed_.add(assumptions);
+}
+
+/// Returns a note about the further rules that an invalid experiment violates.
+std::string SweepReader::other_violations(const Settings& settings) {
+  const RuleViolations all = find_violations(config_of(settings, inputs_), graphs_, options_.scope);
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < all.broken.size(); ++i) others.push_back(all.broken[i].rule);
+  return others.empty() ? ""
+                        : fmt::format("; it violates {} too (`manyworlds explain` lists all)", fmt::join(others, ", "));
+}
+
+/// Throws InputError for what the point lacks, and reads the files that it names.
+void SweepReader::require_all(const Chosen& chosen, const Settings& settings) {
+  if (!lacks_no_more(settings, complete_))
+    if (const auto [key, what] = missing_required(settings, options_.scope); !key.empty()) fail_at(chosen, key, what);
+  complete_ = settings;
+  add_inputs(chosen, settings);
+}
+
+void SweepReader::visit(const Chosen& chosen) {
+  Assumptions assumed;
+  Settings settings = resolve(chosen, nullptr, {}, &assumed, borrower_);
+  require_all(chosen, settings);
+  const auto row = columns_->row(chosen, settings);
+  for (const Constraint& constraint : constraints_)
+    if (!constraint.holds(settings)) {
+      sweep_.excluded.push_back({row, "where", constraint.text()});
+      return;
+    }
+  const auto violation = find_violation(config_reader_.read(settings, inputs_), graphs_, options_.scope);
+  if (!violation) {
+    note_unmeasured(chosen, settings);
+    note_assumed(std::move(assumed));
+    assumed_.note(unused_oversubscription_note(settings));
+    assumed_.note(unused_channels_note(settings));
+    assumed_.note(tensor_over_nodes_note(settings));
+    assumed_.note(unused_fabric_note(settings));
+    sweep_.experiments.push_back(
+        {static_cast<std::uint32_t>(sweep_.experiments.size()), row, std::move(settings), inputs_});
+    return;
+  }
+  if (options_.keep_refused)
+    note_assumed(std::move(assumed)),
+        sweep_.refused.push_back({static_cast<std::uint32_t>(sweep_.refused.size()), row, settings, inputs_});
+  else if (sweep_.single)
+    fail_at(chosen, violation->key,
+            fmt::format("'{}' violates rule {}: {}{}", violation->key, violation->rule, violation->reason,
+                        other_violations(settings)));
+  sweep_.excluded.push_back({row, violation->rule, violation->reason});
+}
+
+/// Says first what excludes most combinations, then how many each rule excludes.
+void SweepReader::fail_empty() const {
+  std::map<std::string, std::size_t> times;
+  for (const Excluded& one : sweep_.excluded) ++times[one.rule];
+  std::vector<std::pair<std::string, std::size_t>> rules(times.begin(), times.end());
+  std::stable_sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const auto first = std::find_if(sweep_.excluded.begin(), sweep_.excluded.end(),
+                                  [&](const Excluded& one) { return one.rule == rules.front().first; });
+  std::vector<std::string> counts;
+  for (const auto& [rule, count] : rules) counts.push_back(fmt::format("{} {}", rule, count));
+  axes_place_.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", first->reason,
+                               first->rule, sweep_.excluded.size(), fmt::join(counts, ", ")));
+}
+
+/// Lets all points share the settings of the first: what a point sets as that one has it takes no memory and no time.
+void SweepReader::share_settings() {
+  start_ = base_;
+  try {
+    Settings first = resolve(Chosen(factors_.size(), 0), nullptr, {}, nullptr, borrower_);
+    first.share();
+    start_.share_with(first);
+  } catch (const InputError&) {  // is said again if that point is visited
+    start_.share();
+  }
+}
+
+void SweepReader::visit_point(std::uint64_t point) {
+  Chosen chosen(factors_.size(), 0);
+  for (std::size_t f = factors_.size(); f-- > 0; point /= factors_[f].size()) chosen[f] = point % factors_[f].size();
+  visit(chosen);
+}
+
+/// Visits points in random order until `wanted` of them are valid, `limit` were visited or the time is over. The
+/// results are in the order of the grid, as if it had been walked. Returns how many points were visited.
+std::uint64_t SweepReader::visit_drawn(const GridPermutation& drawn, std::uint64_t limit, std::size_t wanted) {
+  constexpr std::uint64_t kPointsPerLook = 16;  // at the clock
+  std::vector<std::uint64_t> valid, left_out;
+  std::uint64_t place = 0;
+  for (; place < limit && valid.size() < wanted; ++place) {
+    if (options_.is_over && place % kPointsPerLook == 0 && options_.is_over()) break;
+    const std::uint64_t point = drawn.at(place);
+    visit_point(point);
+    (sweep_.experiments.size() > valid.size() ? valid : left_out).push_back(point);
+  }
+  sort_by(valid, sweep_.experiments);
+  sort_by(left_out, sweep_.excluded);
+  for (std::size_t id = 0; id < sweep_.experiments.size(); ++id)
+    sweep_.experiments[id].id = static_cast<std::uint32_t>(id);
+  return place;
+}
+
+/// Draws points until enough of them are valid.
+void SweepReader::visit_sample(std::uint64_t points) {
+  const auto wanted = static_cast<std::size_t>(sample_->experiments);
+  const std::uint64_t limit = std::min<std::uint64_t>(points, options_.max_points);
+  const GridPermutation drawn(points, static_cast<std::uint64_t>(sample_->seed));
+  const std::uint64_t visited = visit_drawn(drawn, limit, wanted);
+  const std::size_t valid = sweep_.experiments.size();
+  if (valid < wanted) sweep_.unvisited = limit - visited;  // the time was over
+  if (valid == wanted || valid == 0 || visited < limit) return;
+  sample_->place.fail(
+      limit == points
+          ? fmt::format("'sample.experiments' is {}, and the sweep has {} valid points; take fewer", wanted, valid)
+          : fmt::format("'sample.experiments' is {}, and of {} points drawn {} are valid; narrow the "
+                        "axes, or take fewer",
+                        wanted, limit, valid));
+}
+
+/// Visits all points, in random order if the time may be over before the last.
+void SweepReader::visit_all(std::uint64_t points) {
+  if (options_.is_over && !options_.keep_refused)
+    sweep_.unvisited = points - visit_drawn({points, 1}, points, points);
+  else
+    for (std::uint64_t point = 0; point < points; ++point) visit_point(point);
+}
+
+/// Returns how many points the axes make. Throws InputError if these are too many to be listed or drawn from.
+std::uint64_t SweepReader::points_to_list() const {
+  const std::uint64_t limit = sample_ ? GridPermutation::kMaxPoints : options_.max_points;
+  std::uint64_t points = 1;
+  for (const Factor& factor : factors_) {
+    if (points > limit / factor.size())
+      axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", limit,
+                                   sample_ ? ""
+                                           : ", draw from it with 'sample: {experiments: N}', or ask for its best "
+                                             "with 'best: K'"));
+    points *= factor.size();
+  }
+  if (sample_ && sample_->experiments == 0)
+    throw InputError("needs 'sample.experiments', which is given nowhere", "--set sample.seed");
+  if (sample_ && factors_.empty()) sample_->place.fail("'sample' draws from axes, and there are none");
+  return points;
+}
+
+void SweepReader::prepare_points() {
+  assignments_ = assignments();
+  columns_.emplace(factors_, base_, catalog_);
+  sweep_.columns = columns_->columns();
+  share_settings();
+}
+
+void SweepReader::prepare() {
+  prepare_points();
+  Chosen chosen(factors_.size(), 0);
+  for (std::size_t factor = 0; factor < factors_.size(); ++factor)
+    for (std::size_t value = factor == 0 ? 0 : 1; value < factors_[factor].size(); ++value) {
+      chosen[factor] = value;
+      require_all(chosen, resolve(chosen, nullptr, {}, nullptr, borrower_));
+      chosen[factor] = 0;
+    }
+}
+
+Settings SweepReader::settings_of(const Chosen& chosen, OpenKeys open, CalibrationBorrower& borrower) const {
+  return resolve(chosen, nullptr, open, nullptr, borrower);
+}
+
+Sweep SweepReader::list() {
+  const std::uint64_t points = points_to_list();
+  prepare_points();
+  sample_ ? visit_sample(points) : visit_all(points);
+  return listed();
+}
+
+Sweep SweepReader::list(const std::vector<Chosen>& points) {
+  for (const Chosen& point : points) visit(point);
+  return listed();
+}
+
+Sweep SweepReader::listed() {
+  if (!unmeasured_.empty()) fail_unmeasured();
+  if (sweep_.experiments.empty() && sweep_.unvisited == 0 && !options_.keep_refused) fail_empty();
+  sweep_.inputs = inputs_;
+  check_objective();
+  sweep_.assumed = assumed_.line();
+  return std::move(sweep_);
+}
+
+/// Fails early if no experiment can have a value to rank by, which would otherwise show only after all simulations.
+void SweepReader::check_objective() const {
+  const Objective& objective = objective_named(sweep_.objective);
+  const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
+    const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
+    return std::any_of(objective.needs.begin(), objective.needs.end(),
+                       [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
+  });
+  if (known || objective.needs.empty() || sweep_.experiments.empty()) return;
+  std::vector<std::string> lists;
+  for (const auto& keys : objective.needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
+                                    sweep_.objective, fmt::join(lists, ", or "), objective.needs.front().front()));
+}
+
+}  // namespace manyworlds::experiments

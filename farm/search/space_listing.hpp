@@ -1,0 +1,37 @@
+// Branch and bound over a space that is too large to be listed: what is left of it is a sweep of the points with the
+// best lower bounds, and one bound of all others.
+//
+// A node of the tree is a point of which some factors are open, and has the sums over a micro-batch of everything that
+// it stands for as its bound (core/step/estimate/lower_bound.hpp). The node with the best bound is opened first, one
+// factor at a time, so that points appear in the order of their bounds, whatever computes these.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+
+#include "experiments/sweep/space.hpp"
+
+namespace manyworlds::farm {
+
+struct ListingLimits {
+  std::size_t points = 100'000;  // listed, at most
+  std::size_t pilots = 64;       // first points whose analytic steps tell how good the best are at least
+  /// Points are listed whose bounds are worse than the best of these by up to this share, since packets take longer.
+  double margin = 0.1;
+};
+
+/// How far a listing is.
+struct ListingProgress {
+  double looked_at = 0, points = 0;  // nodes so far, and of the whole space
+  std::size_t listed = 0;
+};
+
+/// Returns the sweep of the points with the best bounds (Sweep::space tells about the others), which asks for its best
+/// as the document does. Uses one thread per available CPU; `tell` is called now and then. Throws InputError for a
+/// document that has a sample, or whose axes make too many points even with all open keys left out, and, naming the
+/// experiment, for a point that cannot be simulated at all.
+experiments::Sweep list_best(experiments::Space space, const ListingLimits& limits = {},
+                             const std::function<void(const ListingProgress&)>& tell = {});
+
+}  // namespace manyworlds::farm

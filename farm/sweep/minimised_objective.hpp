@@ -1,0 +1,22 @@
+// The objective of experiments as numbers of which less is better, whatever the column says.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "io/results/results.hpp"
+
+namespace manyworlds::farm {
+
+/// Returns, by row, the objective: as it is if less is better, with its sign changed if more is; infinity for a row
+/// without a value.
+std::vector<double> minimised_objective(const io::Results& rows, const std::string& objective);
+
+/// Returns what a minimised value must not exceed to be better than `value` by more than a share of it.
+double better_by(double value, double share);
+
+/// Returns by what share the value `bound` is better than `value`, both minimised; 0 if it is not.
+double share_between(double bound, double value);
+
+}  // namespace manyworlds::farm

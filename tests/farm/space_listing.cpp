@@ -1,0 +1,156 @@
+// Spaces that are not listed: what branch and bound finds, against looking at every point.
+#include "farm/search/space_listing.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+#include "core/base/error.hpp"
+#include "core/step/estimate/lower_bound.hpp"
+#include "farm/plan/footprints.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::farm;
+using experiments::Space;
+
+namespace {
+
+const std::string kText =
+    "name: little\n"
+    "assume: 2021\n"
+    "base:\n"
+    "  model: {like: gpt3-1.3b, layers: 8}\n"
+    "  cluster: {like: dgx_h100_superpod, nodes: 4}\n"
+    "  topology: rail_optimized\n"
+    "  strategy: {global_batch: 64, stack: megatron-core}\n"
+    "axes:\n"
+    "  strategy.tp: [1, 2, 8]\n"
+    "  strategy.pp: [1, 2, 4]\n"
+    "  strategy.micro_batch: [1, 2, 16]\n"
+    "  strategy.recompute: [none, selective, full]\n"
+    "  strategy.overlap_grad_reduce: [true, false]\n"
+    "  transport.seed: [1, 2]\n"
+    "zip:\n"
+    "  - {strategy.zero: [0, 1, 1, 2, 3], strategy.stack.overlap_parameters: [false, false, true, true, false]}\n"
+    "  - {strategy.schedule: [1f1b, interleaved, zb_h1], strategy.virtual_stages: [1, 2, 1]}\n"
+    "where: ['strategy.zero < 3 or strategy.recompute == none']\n";
+
+const experiments::Catalog& catalog() {
+  static const experiments::Catalog all;
+  return all;
+}
+
+Space space_of(double gap = 0) {
+  Space space(kText, "little.yaml", {}, catalog());
+  space.ask_for_best(1, gap);
+  return space;
+}
+
+using Row = std::vector<core::OptionValue>;
+
+/// Returns rates of all points that fit, at most, by their axes, as a plain loop over the whole sweep finds them.
+std::vector<std::pair<double, Row>> all_bounds() {
+  const experiments::Sweep sweep = experiments::parse_sweep(kText, "little.yaml", {}, catalog());
+  experiments::GraphCache graphs;
+  experiments::ConfigReader reader;
+  Footprints footprints;
+  std::vector<std::pair<double, Row>> all;
+  for (const auto& one : sweep.experiments) {
+    const core::step::Configuration configuration = configure(one, graphs, reader);
+    const auto memory = footprints.requirement_of(configuration);
+    if (memory.required.total() > memory.memory_bytes()) continue;
+    const core::workload::Strategy& s = configuration.strategy;
+    const auto tokens = static_cast<double>(s.global_batch * configuration.model.sequence);
+    all.emplace_back(tokens / static_cast<double>(s.tp * s.cp * s.pp * s.dp) /
+                         core::seconds(core::step::lower_bound_ps(configuration)),
+                     one.axes);
+  }
+  std::sort(all.begin(), all.end(), std::greater<>());
+  return all;
+}
+
+std::set<Row> rows_of(const experiments::Sweep& sweep) {
+  std::set<Row> rows;
+  for (const auto& one : sweep.experiments) rows.insert(one.axes);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("the points that branch and bound lists are those with the best bounds of all") {
+  {
+    const auto all = all_bounds();
+    REQUIRE(all.size() > 300);
+    for (const std::size_t points : {1u, 10u, 100u, 100'000u}) {
+      // Pilots behind the last point: no cutoff.
+      const experiments::Sweep sweep = list_best(space_of(), {.points = points, .pilots = SIZE_MAX});
+      const std::set<Row> listed = rows_of(sweep);
+      CAPTURE(points, listed.size(), all.size());
+      CHECK(listed.size() == std::min(points, all.size()));
+      for (const auto& [rate, row] : all) {
+        if (rate > all[listed.size() - 1].first * (1 + 1e-12)) CHECK(listed.contains(row));
+        if (rate < all[listed.size() - 1].first * (1 - 1e-12)) CHECK_FALSE(listed.contains(row));
+      }
+      REQUIRE(sweep.space);
+      CHECK(sweep.space->points == 3 * 3 * 3 * 3 * 2 * 2 * 5 * 3);
+      REQUIRE(sweep.space->bound.has_value() == (listed.size() < all.size()));
+      if (sweep.space->bound) CHECK(*sweep.space->bound == Approx(all[listed.size()].first).epsilon(1e-9));
+      CHECK(sweep.best == 1);
+    }
+  }
+}
+
+TEST_CASE("branch and bound opens a part of a space, and stops behind what its first analytic steps leave open") {
+  const auto all = all_bounds();
+  const experiments::Sweep sweep = list_best(space_of(), {.points = 100'000, .pilots = 4, .margin = 0.05});
+  CHECK(sweep.experiments.size() < all.size() / 2);
+  CHECK(sweep.space->looked_at < sweep.space->points / 2);
+  REQUIRE(sweep.space->bound);
+  for (const auto& [rate, row] : all)
+    if (!rows_of(sweep).contains(row)) CHECK(rate <= *sweep.space->bound * (1 + 1e-9));
+  // A gap lists fewer.
+  const experiments::Sweep with_gap = list_best(space_of(0.04), {.points = 100'000, .pilots = 4, .margin = 0.05});
+  CHECK(with_gap.experiments.size() < sweep.experiments.size());
+}
+
+TEST_CASE("what an open point excludes, all that it stands for is excluded by, and none has a better bound") {
+  const Space space = space_of();
+  Space::Viewer viewer(space);
+  std::mt19937 random(1);
+  core::step::LowerBounds bounds;
+  std::size_t compared = 0, excluded = 0;
+  for (int i = 0; i < 3'000; ++i) {
+    Space::Point point, open;
+    for (std::size_t factor = 0; factor < space.factors(); ++factor) {
+      point.push_back(static_cast<std::uint16_t>(random() % space.size_of(factor)));
+      open.push_back(space.can_stay_open(factor) && random() % 2 == 0 ? Space::kOpen : point.back());
+    }
+    const auto one = viewer.experiment_of(point), many = viewer.experiment_of(open);
+    if (!many) {
+      CHECK_FALSE(one);
+      ++excluded;
+    }
+    if (!one || !many) continue;
+    const auto replicas =
+        space.open_keys_of(open).replicas ? core::step::Replicas::open : core::step::Replicas::counted;
+    CHECK(bounds.of(viewer.configuration_of(*many), replicas) <= bounds.of(viewer.configuration_of(*one)));
+    ++compared;
+  }
+  CHECK(compared > 500);
+  CHECK(excluded > 100);
+}
+
+TEST_CASE("a space that bounds cannot narrow is refused, and so is one of which nothing fits") {
+  std::string values;
+  for (int i = 1; i <= 60'000; ++i) values += std::to_string(i) + ", ";
+  const std::string text =
+      "base: {model: gpt3-1.3b, cluster: {like: dgx_h100_superpod, nodes: 4}}\naxes: {strategy.global_batch: [" +
+      values +
+      "61000], strategy.tp: [1, 2, 4, 8], strategy.pp: [1, 2, 4], strategy.cp: [1, 2, 4, 8, 16, 32, 64, 128]}\n";
+  CHECK_THROWS_WITH(list_best(Space(text, "wide.yaml", {}, catalog())), Catch::Contains("even with the keys left out"));
+  const std::string large =
+      "base: {model: gpt3-175b, cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}\n"
+      "axes: {strategy.tp: [1, 2]}\n";
+  CHECK_THROWS_WITH(list_best(Space(large, "large.yaml", {}, catalog())), Catch::Contains("fits into memory"));
+}
