@@ -19,6 +19,7 @@ namespace manyworlds::farm::commands {
   entry(compare)                \
   entry(explain)                \
   entry(search)                 \
+  entry(allocate)               \
   entry(report)                 \
   entry(export)                 \
   entry(diff)                   \
