@@ -3,9 +3,12 @@
 #include "experiments/analysis/costs.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
+#include "experiments/costs/budget.hpp"
 #include "experiments/costs/price.hpp"
 
 namespace manyworlds::experiments {
@@ -62,39 +65,84 @@ double machine_cost_usd(const ExperimentConfig& config, double time_s, double jo
   return sum;
 }
 
-/// The training run: its power while it trains, and while it waits for a checkpoint or a restart.
+/// The training run: its steps, and its power while it trains, and while it waits for a checkpoint or
+/// a restart, at the building's meter.
 struct TrainingRun {
-  double gpus = 0, work_s = 0;
-  double training_w = 0, waiting_w = 0;  // at the building's meter
+  double step_s = 0, tokens_per_step = 0;
+  double training_w = 0, waiting_w = 0;
 };
 
-void add_failures(Costs& costs, const ExperimentConfig& config, double gpus, double work_s) {
+CheckpointPlan plan_of(const ExperimentConfig& config, double work_s) {
+  return checkpoint_plan_of(config.training, static_cast<double>(checkpoint_bytes(config.configuration.model)),
+                            static_cast<double>(config.cluster.nodes), static_cast<double>(config.cluster.gpus()),
+                            work_s);
+}
+
+/// Returns the shares of a run of so many seconds of work. Only without checkpoints do they depend on its length.
+RunShares shares_of(const ExperimentConfig& config, double work_s) {
+  if (config.training.fails()) return plan_of(config, work_s).shares;
+  return {1, 0, 0, 0};
+}
+
+void add_failures(Costs& costs, const ExperimentConfig& config, double work_s) {
   const Training& training = config.training;
-  const auto bytes = static_cast<double>(checkpoint_bytes(config.configuration.model));
-  const auto nodes = static_cast<double>(config.cluster.nodes);
-  const CheckpointPlan plan = checkpoint_plan_of(training, bytes, nodes, gpus, work_s);
+  const CheckpointPlan plan = plan_of(config, work_s);
   costs.goodput = plan.shares.goodput;
   costs.rework_share = plan.shares.rework;
   costs.checkpointing_share = plan.shares.checkpointing;
   costs.restarting_share = plan.shares.restarting;
   if (training.checkpoint == CheckpointKind::none) return;
-  costs.goodput_first_order =
-      first_order_goodput(plan.checkpoints, failures_of(training, nodes, gpus), plan.interval_s);
+  const Failures failures =
+      failures_of(training, static_cast<double>(config.cluster.nodes), static_cast<double>(config.cluster.gpus()));
+  costs.goodput_first_order = first_order_goodput(plan.checkpoints, failures, plan.interval_s);
   costs.checkpoint_block_s = plan.checkpoints.block_s;
   costs.checkpoint_interval_s = plan.interval_s;
   costs.checkpoints_per_persist = static_cast<double>(plan.checkpoints.checkpoints_per_persist);
 }
 
+/// Time, energy (J) and money of a run of `work_s` seconds of steps.
+struct RunCosts {
+  double time_s = 0, energy_j = 0, usd = 0;
+};
+
+RunCosts run_costs(const ExperimentConfig& config, const TrainingRun& run, const RunShares& shares, double work_s) {
+  const double time_s = work_s / shares.goodput, trains = shares.goodput + shares.rework;
+  const double joules = time_s * (trains * run.training_w + (1 - trains) * run.waiting_w);
+  return {time_s, joules, machine_cost_usd(config, time_s, joules)};
+}
+
+/// Returns the work that the budgets pay for.
+double work_of_budget(const ExperimentConfig& config, const TrainingRun& run) {
+  const bool depends_on_length = config.training.checkpoint == CheckpointKind::none;
+  const RunShares shares = shares_of(config, 1);
+  return work_within_budget(config.training, static_cast<double>(config.cluster.gpus()), [&](double work_s) {
+    const RunCosts costs = run_costs(config, run, depends_on_length ? shares_of(config, work_s) : shares, work_s);
+    return RunTotals{costs.time_s, costs.usd};
+  });
+}
+
+void add_budget(Costs& costs, const ExperimentConfig& config, const TrainingRun& run, double work_s) {
+  costs.budget_tokens = work_s / run.step_s * run.tokens_per_step;
+  const std::optional<double> parameters = parameters_of_loss(config.training, config.configuration.model);
+  if (parameters && costs.budget_tokens > 0)
+    costs.budget_loss = predicted_loss(config.training.loss_law(), *parameters, costs.budget_tokens);
+}
+
 void add_run(Costs& costs, const ExperimentConfig& config, const TrainingRun& run) {
   const Training& training = config.training;
+  double work_s = training.tokens > 0 ? run.step_s * training.tokens / run.tokens_per_step : Costs::kNone;
+  if (training.has_budget()) {
+    const double within = work_of_budget(config, run);
+    add_budget(costs, config, run, within);
+    if (training.tokens == 0) work_s = within;
+  }
   const bool needs_work = training.checkpoint == CheckpointKind::none;
-  if (training.fails() && (training.tokens > 0 || !needs_work)) add_failures(costs, config, run.gpus, run.work_s);
-  if (training.tokens == 0) return;
-  costs.train_time_s = training.fails() ? run.work_s / costs.goodput : run.work_s;
-  const double trains = training.fails() ? costs.goodput + costs.rework_share : 1;
-  const double joules = costs.train_time_s * (trains * run.training_w + (1 - trains) * run.waiting_w);
-  costs.train_energy_kwh = joules / kJoulesPerKwh;
-  costs.train_usd = machine_cost_usd(config, costs.train_time_s, joules);
+  if (training.fails() && (work_s > 0 || !needs_work)) add_failures(costs, config, work_s);
+  if (!(work_s > 0)) return;
+  const RunCosts totals = run_costs(config, run, shares_of(config, work_s), work_s);
+  costs.train_time_s = totals.time_s;
+  costs.train_energy_kwh = totals.energy_j / kJoulesPerKwh;
+  costs.train_usd = totals.usd;
 }
 
 }  // namespace
@@ -108,7 +156,6 @@ std::int64_t switch_ports(const core::network::Graph& graph) {
 Costs costs_of(const ExperimentConfig& config, const core::step::StepResult& step, const core::network::Graph* graph) {
   Costs result;
   const core::step::Configuration& subject = config.configuration;
-  const auto gpus = static_cast<double>(config.cluster.gpus());
   const double step_s = core::seconds(step.step_ps);
   const double tokens =
       static_cast<double>(subject.strategy.global_batch) * static_cast<double>(subject.model.sequence);
@@ -130,7 +177,7 @@ Costs costs_of(const ExperimentConfig& config, const core::step::StepResult& ste
   result.energy_per_token_j = result.energy_per_step_j / tokens;
   result.usd_per_million_tokens = machine_cost_usd(config, step_s, result.energy_per_step_j) / tokens * 1e6;
 
-  TrainingRun run{gpus, step_s * config.training.tokens / tokens, pue * watts.sum(), 0};
+  TrainingRun run{step_s, tokens, pue * watts.sum(), 0};
   watts.gpus = idle_w(config);
   run.waiting_w = pue * watts.sum();
   add_run(result, config, run);

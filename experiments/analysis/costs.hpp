@@ -22,6 +22,7 @@ struct Costs {
   double checkpoint_block_s = kNone, checkpoint_interval_s = kNone;
   double checkpoints_per_persist = kNone;
   double train_time_s = kNone, train_energy_kwh = kNone, train_usd = kNone;
+  double budget_tokens = kNone, budget_loss = kNone;  // what the training run's budget leads to
 };
 
 /// Returns the costs of a step of `config`. `graph` may be null for a single node, which has no network, and if

@@ -12,6 +12,12 @@ using core::option;
 const core::OptionTable<Training>& training_options() {
   static const core::OptionTable<Training> table{
       option("tokens", &Training::tokens, "tokens to train", {1, 1e18}, "tokens"),
+      option("budget_gpu_days", &Training::budget_gpu_days,
+             "instead of tokens: GPU-days that the whole run may take; of several budgets the tightest binds",
+             {1e-6, 1e12}, "GPU-days"),
+      option("budget_usd", &Training::budget_usd, "the same in money, at the price of the cluster's GPUs", {1e-6, 1e15},
+             "USD"),
+      option("budget_days", &Training::budget_days, "the same in days", {1e-6, 1e6}, "days"),
       option("node_mtbf_hours", &Training::node_mtbf_hours,
              "mean time between failures of one node that end the run's step; none given: nothing fails", {1e-6, 1e12},
              "h"),
@@ -40,6 +46,17 @@ const core::OptionTable<Training>& training_options() {
              {1, 64}),
       option("node_loss_share", &Training::node_loss_share, "flash: share of failures that take a node's memory",
              {0, 1}, "share"),
+      option("loss_e", &Training::loss_e,
+             "E of the loss E + A/N^alpha + B/D^beta after D tokens of a model of N parameters; defaults of all five: "
+             "Hoffmann et al. 2022, section D.2, equation 10",
+             {0, 100}, "nats"),
+      option("loss_a", &Training::loss_a, "A of that loss", {0, 1e9}),
+      option("loss_b", &Training::loss_b, "B of that loss", {0, 1e9}),
+      option("loss_alpha", &Training::loss_alpha, "alpha of that loss", {1e-3, 2}),
+      option("loss_beta", &Training::loss_beta, "beta of that loss", {1e-3, 2}),
+      choice("loss_experts", &Training::loss_experts, {"refused", "all", "active"},
+             "what N counts of a model with experts; refused: a budget for one is, as Hoffmann's law is of dense "
+             "models; all: every parameter; active: those that a token visits"),
   };
   return table;
 }

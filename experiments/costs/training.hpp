@@ -6,6 +6,7 @@
 #include "core/base/options.hpp"
 #include "core/workload/model/model.hpp"
 #include "experiments/costs/checkpointing.hpp"
+#include "experiments/costs/scaling_law.hpp"
 
 namespace manyworlds::experiments {
 
@@ -14,9 +15,16 @@ namespace manyworlds::experiments {
 /// flash checkpoint), so only the loss of a node needs storage.
 enum class CheckpointKind : std::uint8_t { none, sync, async, flash };
 
+/// What the law of the loss counts of a model with experts: nothing, as Hoffmann's is of dense models, so that a budget
+/// for one is refused; all of its parameters; or those that a token visits.
+enum class LossExperts : std::uint8_t { refused, all, active };
+
 /// 0, or a negative number where 0 is a value, means "not given", except for options with a default.
 struct Training {
   double tokens = 0;           // tokens to train
+  double budget_gpu_days = 0;  // instead of tokens, as are budget_usd and budget_days: the tightest of them binds
+  double budget_usd = 0;
+  double budget_days = 0;
   double node_mtbf_hours = 0;  // mean time between failures of one node
   double gpu_mtbf_hours = 0;   // the same of one GPU with its share of everything else; neither given: nothing fails
   CheckpointKind checkpoint = CheckpointKind::none;
@@ -31,8 +39,14 @@ struct Training {
   /// or suspected hardware failures (Grattafiori et al. 2024, section 3.3.4); a process that only crashes keeps its
   /// memory.
   double node_loss_share = 0.78;
+  // The law of the loss that a budget leads to; see ScalingLaw.
+  double loss_e = ScalingLaw{}.e, loss_a = ScalingLaw{}.a, loss_b = ScalingLaw{}.b;
+  double loss_alpha = ScalingLaw{}.alpha, loss_beta = ScalingLaw{}.beta;
+  LossExperts loss_experts = LossExperts::refused;
 
   bool fails() const { return node_mtbf_hours > 0 || gpu_mtbf_hours > 0; }
+  bool has_budget() const { return budget_gpu_days > 0 || budget_usd > 0 || budget_days > 0; }
+  ScalingLaw loss_law() const { return {loss_e, loss_a, loss_b, loss_alpha, loss_beta}; }
 };
 
 const core::OptionTable<Training>& training_options();

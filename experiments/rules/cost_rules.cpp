@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -50,6 +52,43 @@ std::vector<Rule> price_rules() {
                                given_or_not(p.usd_per_gpu > 0), given_or_not(p.lifetime_years > 0),
                                given_or_not(p.utilisation > 0), given_or_not(p.usd_per_kwh >= 0));
           }),
+  };
+}
+
+/// Whether an hour of every GPU has a price.
+bool has_price(const ExperimentConfig& e) {
+  if (e.machines.empty()) return e.cluster.usd_per_gpu_hour > 0 || e.price.known();
+  return std::all_of(e.machines.begin(), e.machines.end(), [&](const MachineKind& kind) {
+    Price price = e.price;
+    price.usd_per_gpu = kind.node.usd_per_gpu;
+    return kind.gpus == 0 || kind.node.usd_per_gpu_hour > 0 || price.known();
+  });
+}
+
+std::vector<Rule> budget_rules() {
+  return {
+      rule("tokens_or_budget", "training.tokens",
+           "a run's length is its tokens, or what budget_gpu_days, budget_usd and budget_days pay for, not both",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.training.tokens == 0 || !e.training.has_budget()) return std::nullopt;
+             return fmt::format("tokens {} beside a budget", e.training.tokens);
+           }),
+      rule("budget_needs_price", "training.budget_usd",
+           "budget_usd needs a price: usd_per_gpu_hour, or usd_per_gpu and what belongs to it", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.training.budget_usd == 0 || has_price(e)) return std::nullopt;
+             return "no price given";
+           }),
+      rule("loss_of_dense_models", "training.loss_experts",
+           "a budget leads to a loss by a law that was fitted to dense models: for a model with experts say what it "
+           "counts of them (loss_experts all or active), with constants that were fitted so",
+           {"Hoffmann et al. 2022, section 3.3: dense transformers"},
+           [](const ExperimentConfig& e) -> Violation {
+             if (!e.training.has_budget() || e.configuration.model.experts == 0) return std::nullopt;
+             if (e.training.loss_experts != LossExperts::refused) return std::nullopt;
+             return fmt::format("{} experts, loss_experts refused", e.configuration.model.experts);
+           }),
   };
 }
 
@@ -113,6 +152,7 @@ std::vector<Rule> failure_rules() {
 
 std::vector<Rule> cost_rules() {
   std::vector<Rule> all = price_rules();
+  for (Rule& one : budget_rules()) all.push_back(std::move(one));
   for (Rule& one : failure_rules()) all.push_back(std::move(one));
   return all;
 }

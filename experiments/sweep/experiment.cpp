@@ -27,6 +27,8 @@ core::step::Configuration configure(const Experiment& experiment, GraphCache& gr
 }
 
 const std::vector<Objective>& objectives() {
+  static const std::vector<std::vector<std::string>> budgets{
+      {"training.budget_gpu_days"}, {"training.budget_usd"}, {"training.budget_days"}};
   static const std::vector<Objective> all{
       {"tokens_per_s_per_gpu", true},
       {"step_time_s", false},
@@ -42,7 +44,9 @@ const std::vector<Objective>& objectives() {
       {"train_energy_kwh", false, {{"training.tokens", "cluster.host_power_w", "cluster.pue"}}},
       {"train_usd",
        false,
-       {{"training.tokens", "cluster.usd_per_gpu_hour"}, {"training.tokens", "cluster.usd_per_gpu"}}}};
+       {{"training.tokens", "cluster.usd_per_gpu_hour"}, {"training.tokens", "cluster.usd_per_gpu"}}},
+      {"budget_tokens", true, budgets},
+      {"budget_loss", false, budgets}};
   return all;
 }
 

@@ -45,11 +45,20 @@ std::vector<io::Column> cost_columns(const std::vector<const RowCosts*>& rows, c
       {"checkpoints_per_stored", "", "checkpoints in memory for each that goes to storage; NaN without them",
        &Costs::checkpoints_per_persist},
       {"train_time_s", "s",
-       "time to train training.tokens, with failures and checkpoints where they are given; NaN without tokens",
+       "time to train training.tokens, or those of the budget, with failures and checkpoints where they are given; NaN "
+       "without either",
        &Costs::train_time_s},
       {"train_energy_kwh", "kWh", "energy of the building in that time; NaN without a figure of it",
        &Costs::train_energy_kwh},
       {"train_usd", "USD", "price of that time, or of capital and that energy; NaN without a price", &Costs::train_usd},
+      {"budget_tokens", "tokens",
+       "tokens that the tightest of training.budget_gpu_days, budget_usd and budget_days trains, with failures and "
+       "checkpoints where they are given; NaN without a budget",
+       &Costs::budget_tokens},
+      {"budget_loss", "nats",
+       "loss after them by training.loss_e, loss_a, loss_b, loss_alpha and loss_beta (Hoffmann et al. 2022 unless "
+       "given); NaN without a budget",
+       &Costs::budget_loss},
   };
   std::vector<io::Column> result;
   for (const Part& part : kParts) {

@@ -219,13 +219,19 @@ std::string status_text(const SearchFindings& findings) {
   return text + certainty_text(findings, ran == screened);
 }
 
-/// Returns what the tokens of a training run take with the best layout; "" if none are given.
+/// Returns what the tokens of a training run take with the best layout, or what its budget trains; "" if neither is
+/// given.
 std::string training_text(const io::Results& results) {
   const std::vector<std::size_t> best = by_throughput(results);
   const io::Column *time = results.experiments.find("train_time_s"), *price = results.experiments.find("train_usd");
   if (time == nullptr || best.empty()) return "";
   constexpr double kSecondsPerDay = 86'400;
-  std::string text = fmt::format("#1 trains the tokens in {:.1f} days", time->number_at(best.front()) / kSecondsPerDay);
+  const io::Column* tokens = results.experiments.find("budget_tokens");
+  const std::string trained = tokens == nullptr ? "the tokens"
+                                                : fmt::format("the {} tokens of the budget",
+                                                              io::with_si_prefix(tokens->number_at(best.front()), ""));
+  std::string text =
+      fmt::format("#1 trains {} in {:.1f} days", trained, time->number_at(best.front()) / kSecondsPerDay);
   if (price != nullptr && price->number_at(best.front()) > 0)
     text += fmt::format(", for {} USD", io::group_digits(std::round(price->number_at(best.front()))));
   return text + "\n";

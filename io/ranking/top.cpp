@@ -134,7 +134,7 @@ SortOrder sort_order_of(const std::string& by, const Table& experiments) {
   const Column& column = require_column(name, experiments, "--by");
   if (column.is_text())
     throw core::InputError(fmt::format("column '{}' is text; give a column of numbers", name), "--by");
-  constexpr std::array<std::string_view, 4> kLessIsBetter{"s", "bytes", "J/token", "USD"};
+  constexpr std::array<std::string_view, 5> kLessIsBetter{"s", "bytes", "J/token", "USD", "nats"};
   const bool less_is_better = std::find(kLessIsBetter.begin(), kLessIsBetter.end(), column.unit) != kLessIsBetter.end();
   return {&column, descending || (!ascending && !less_is_better)};
 }

@@ -12,8 +12,9 @@ namespace manyworlds::io {
 
 struct TopOptions {
   std::int64_t k = 10;
-  std::string by = "tokens_per_s_per_gpu";  // may end in " asc" or " desc"; less of s, bytes, J/token or USD is better
-  std::string where;                        // see Condition
+  /// May end in " asc" or " desc"; less of s, bytes, J/token, USD or nats is better.
+  std::string by = "tokens_per_s_per_gpu";
+  std::string where;  // see Condition
 };
 
 /// How a row compares with the best row, given the uncertainty of the predicted step times.

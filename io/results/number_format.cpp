@@ -79,6 +79,7 @@ std::string format_value(const Column& column, double value) {
   if (std::isnan(value)) return kMissing;
   if (std::isinf(value)) return "infinite";
   if (column.unit == "bytes") return fmt::format("{:.1f} GiB", value / (1 << 30));
+  if (column.name == "budget_loss") return fmt::format("{:.4f}", value);
   if (is_share(column.name)) return fmt::format("{:.1f} %", value * 100);
   if (column.unit == "USD" && std::abs(value) >= 99.95) return group_digits(value) + " USD";
   if (column.unit == "USD") return fmt::format("{:#.3g} USD", value);

@@ -158,8 +158,9 @@ TEST_CASE("sub-simulations are sorted by key and count the experiments that use 
 TEST_CASE("axes are columns behind the id, and what was left out is kept with its rule") {
   auto sweep = tiny();
   for (auto& experiment : sweep.experiments) {
-    for (const char* key : {"cluster.usd_per_gpu_hour", "cluster.host_power_w", "cluster.switch_port_power_w",
-                            "cluster.pue", "training.tokens", "training.node_mtbf_hours", "training.restart_s"})
+    for (const char* key :
+         {"cluster.usd_per_gpu_hour", "cluster.host_power_w", "cluster.switch_port_power_w", "cluster.pue",
+          "training.tokens", "training.budget_days", "training.node_mtbf_hours", "training.restart_s"})
       experiment.settings[key] = 2.0;
   }
   const auto results = answer(sweep);

@@ -191,7 +191,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
        {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("energy_per_token_j", "building's energy"),
         std::pair("usd_per_million_tokens", "a million tokens"), std::pair("goodput", "goodput"),
         std::pair("checkpoint_interval_s", "checkpoint every"), std::pair("train_time_s", "time to train"),
-        std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train")})
+        std::pair("train_energy_kwh", "kWh to train"), std::pair("train_usd", "USD to train"),
+        std::pair("budget_tokens", "tokens in budget"), std::pair("budget_loss", "predicted loss")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
       text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
   text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + time_basis_text(row) + kernels_text(row);
