@@ -9,12 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/base/number_in.hpp"
 #include "core/workload/schedule/schedule.hpp"
 #include "experiments/catalog/cluster_files.hpp"
-#include "experiments/clusters/node_list.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/yaml.hpp"
+#include "farm/search/catalog_values.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -27,27 +26,10 @@ using Texts = std::vector<std::string>;
 
 constexpr std::int64_t kMinTokensPerRank = 4'096;              // minimum tokens of a sample per context-parallel rank
 constexpr std::int64_t kLargestLimit = 9'007'199'254'740'992;  // that limit.link_hops may be
-constexpr std::int64_t kMaxServer = 16;                        // GPUs; a node of more is a rack
 constexpr std::int64_t kMaxStages = 64;
 constexpr std::int64_t kMaxChunks = 8;  // per pipeline rank
 constexpr std::int64_t kMaxMicroBatch = 8;
 constexpr std::int64_t kEmbeddingHeadLayers = 2;  // layers that embedding and head count as in the pipeline's balance
-
-Node source_node(const std::string& word) {
-  Node at;
-  at.file = std::make_shared<const std::string>(word);
-  return at;
-}
-
-std::string text_value(const CatalogEntry& entry, const std::string& name) {
-  const auto found = entry.values.find(name);
-  return found == entry.values.end() ? "" : std::get<std::string>(found->second.value);
-}
-
-std::int64_t integer_value(const CatalogEntry& entry, const std::string& name, std::int64_t default_value) {
-  const auto found = entry.values.find(name);
-  return found == entry.values.end() ? default_value : std::get<std::int64_t>(found->second.value);
-}
 
 Sizes powers_of_two(std::int64_t max_size) {
   Sizes result;
@@ -196,15 +178,6 @@ std::string SweepDocument::render(const std::string& name) {
   return yaml + "objective: tokens_per_s_per_gpu\n";
 }
 
-const experiments::Catalog::Entries::value_type& cluster_of(const SearchOptions& options,
-                                                            const experiments::Catalog& catalog) {
-  if (!options.cluster.empty()) return catalog.find_named("clusters", options.cluster, source_node("--cluster"));
-  const std::string& gpu = catalog.find_named("gpus", options.gpu, source_node("--gpu")).first;
-  for (const auto& cluster : catalog.entries("clusters"))
-    if (text_value(cluster.second, "gpu") == gpu) return cluster;
-  throw core::InputError(fmt::format("no cluster of the catalog has {}; name one with --cluster", gpu), "--gpu");
-}
-
 struct ModelShape {
   std::string name, like;    // of the model, and how a document names it
   bool has_sequence = true;  // false: the document says nothing of it, and it is assumed
@@ -347,86 +320,10 @@ std::string strategy_text(const SearchOptions& options, std::int64_t batch, cons
 /// Returns the topology as a document names it.
 std::string topology_of(const SearchOptions& options, const ClusterSpec& machines) {
   if (!options.topology.empty()) return options.topology;
+  if (machines.is_nameless) return "one_switch";  // which nothing asks
   if (machines.fabric.empty()) return "rail_optimized";
   return fmt::format("{{graph: {{file: {}}}}}", nlohmann::json(machines.fabric).dump());
 }
-
-}  // namespace
-
-bool is_set(const SearchOptions& options, const std::string& key) {
-  return std::any_of(options.set.begin(), options.set.end(),
-                     [&](const std::string& one) { return one.starts_with(key + "="); });
-}
-
-namespace {
-
-/// Returns the one number that --set gives a key; nothing if it gives none, or values to search.
-std::optional<std::int64_t> set_number(const SearchOptions& options, const std::string& key) {
-  std::optional<std::int64_t> found;
-  for (const std::string& one : options.set) {
-    if (!one.starts_with(key + "=")) continue;
-    found = core::number_in<std::int64_t>(std::string_view(one).substr(key.size() + 1));
-    if (found && *found < 1) found.reset();
-  }
-  return found;
-}
-
-}  // namespace
-
-ClusterSpec machines_of(const SearchOptions& options, const experiments::Catalog& catalog) {
-  const auto& [name, cluster] = cluster_of(options, catalog);
-  ClusterSpec result{name,
-                     text_value(cluster, "gpu"),
-                     integer_value(cluster, "nodes", 1),
-                     integer_value(cluster, "gpus_per_node", 8),
-                     text_value(cluster, "fabric"),
-                     options.node_list};
-  if (experiments::is_cluster_file(options.cluster)) result.cluster = options.cluster;
-  const std::string nodes_key = "cluster.nodes", size_key = "cluster.gpus_per_node";
-  result.nodes = options.nodes.value_or(set_number(options, nodes_key).value_or(result.nodes));
-  result.gpus_per_node = set_number(options, size_key).value_or(result.gpus_per_node);
-  if (!options.node_list.empty()) {
-    if (options.nodes || options.gpus)
-      throw core::InputError("says how many nodes; leave --gpus and --nodes out", "--node-list");
-    result.nodes = static_cast<std::int64_t>(experiments::clusters::expand_node_list(options.node_list).size());
-  }
-  if (!options.gpus) return result;
-  if (options.nodes) throw core::InputError("says the same as --nodes; keep one", "--gpus");
-  if (is_set(options, nodes_key)) throw core::InputError("says the same as --set cluster.nodes; keep one", "--gpus");
-  const bool given_size = is_set(options, size_key);
-  if (given_size && !set_number(options, size_key))
-    throw core::InputError("needs one number in --set cluster.gpus_per_node; give --nodes to search several", "--gpus");
-  if (!given_size && *options.gpus < result.gpus_per_node) result.gpus_per_node = *options.gpus;
-  for (std::int64_t used = result.gpus_per_node; !given_size && used > kMaxServer && 2 * used > result.gpus_per_node;
-       --used)
-    if (*options.gpus % used == 0) {
-      result.unused = result.gpus_per_node - used, result.gpus_per_node = used;
-      break;
-    }
-  if (*options.gpus % result.gpus_per_node != 0)
-    throw core::InputError(
-        fmt::format("{} GPUs are no whole nodes of {}, which {} has; {} would be", *options.gpus, result.gpus_per_node,
-                    given_size ? "--set" : name, (*options.gpus / result.gpus_per_node + 1) * result.gpus_per_node),
-        "--gpus");
-  result.nodes = *options.gpus / result.gpus_per_node;
-  return result;
-}
-
-std::string unused_text(const ClusterSpec& machines) {
-  if (machines.unused == 0) return "";
-  return fmt::format("cluster.gpus_per_node={} (of the {} of each rack of {}, so that all racks have as many)",
-                     machines.gpus_per_node, machines.gpus_per_node + machines.unused, machines.cluster);
-}
-
-std::string cluster_text(const ClusterSpec& machines) {
-  const auto quoted = [](const std::string& text) { return nlohmann::json(text).dump(); };
-  const std::string& name = machines.cluster;
-  return fmt::format("{{like: {}, nodes: {}, gpus_per_node: {}{}}}",
-                     experiments::is_cluster_file(name) ? quoted(name) : name, machines.nodes, machines.gpus_per_node,
-                     machines.node_list.empty() ? "" : ", node_list: " + quoted(machines.node_list));
-}
-
-namespace {
 
 /// Returns what the options leave open and the space has a value for, with the option that says otherwise.
 Texts assumed_in(const SearchOptions& options, const ClusterSpec& machines, const ModelShape& shape,
@@ -436,7 +333,7 @@ Texts assumed_in(const SearchOptions& options, const ClusterSpec& machines, cons
     assumed.push_back(fmt::format("cluster.nodes={} (all {} GPUs of {}; --gpus N)", machines.nodes, machines.gpus(),
                                   machines.cluster));
   if (machines.unused > 0) assumed.push_back(unused_text(machines));
-  if (options.topology.empty() && machines.fabric.empty() && !is_set(options, "topology"))
+  if (options.topology.empty() && machines.fabric.empty() && !machines.is_nameless && !is_set(options, "topology"))
     assumed.push_back(fmt::format("topology={} (--topology NAME)", topology_of(options, machines)));
   // One that the model's file does not say is among the defaults of the document.
   if (shape.has_sequence && !options.sequence && !is_set(options, "model.sequence"))

@@ -23,15 +23,16 @@ struct SearchOptions {
   std::string cluster;  // a name of the catalog or a cluster file; if empty, the catalog's cluster with `gpu`
   std::string gpu;
   std::string stack = "megatron-core";
-  std::string topology;                      // empty: the cluster's own fabric, or rail_optimized
-  std::string node_list;                     // hosts of that fabric to run on; empty: the first
-  std::optional<std::int64_t> gpus;          // instead of nodes: whole nodes, or fewer GPUs than one node has
-  std::optional<std::int64_t> nodes;         // default: all nodes of the cluster
-  std::optional<std::int64_t> global_batch;  // default: one sample per GPU
-  std::optional<std::int64_t> sequence;      // default: the model's
-  bool all_schedules = false;                // also schedules that the stack does not offer
-  std::vector<std::string> layouts;          // conditions that layouts must meet, as in a sweep's `where`
-  std::vector<std::string> set;              // "key=value": a fixed value or, for a searched key, the values to try
+  std::string topology;                       // empty: the cluster's own fabric, or rail_optimized
+  std::string node_list;                      // hosts of that fabric to run on; empty: the first
+  std::optional<std::int64_t> gpus;           // instead of nodes: whole nodes, or fewer GPUs than one node has
+  std::optional<std::int64_t> nodes;          // default: all nodes of the cluster
+  std::optional<std::int64_t> global_batch;   // default: one sample per GPU
+  std::optional<std::int64_t> sequence;       // default: the model's
+  std::optional<std::int64_t> gpus_per_node;  // of nameless GPUs, instead of a cluster: no hardware is read
+  bool all_schedules = false;                 // also schedules that the stack does not offer
+  std::vector<std::string> layouts;           // conditions that layouts must meet, as in a sweep's `where`
+  std::vector<std::string> set;               // "key=value": a fixed value or, for a searched key, the values to try
 };
 
 /// Returns whether --set gives a key, by its full name.
@@ -49,9 +50,10 @@ struct ClusterSpec {
   std::string cluster;  // a name of the catalog, or the path of a cluster file
   std::string gpu;
   std::int64_t nodes = 1, gpus_per_node = 8;
-  std::string fabric;       // path of a cluster file; empty: none
-  std::string node_list;    // hosts of that fabric; empty: the first
-  std::int64_t unused = 0;  // GPUs of each rack that a job of another multiple leaves idle
+  std::string fabric;        // path of a cluster file; empty: none
+  std::string node_list;     // hosts of that fabric; empty: the first
+  std::int64_t unused = 0;   // GPUs of each rack that a job of another multiple leaves idle
+  bool is_nameless = false;  // nothing is known of them
   std::int64_t gpus() const { return nodes * gpus_per_node; }
 };
 

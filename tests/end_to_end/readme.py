@@ -12,7 +12,7 @@ ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 README = (ROOT / "README.md").read_text()
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text()
-         for name in ("sweeps", "searches", "tutorial", "check", "commands", "models", "reading", "cluster", "accuracy", "benchmarks", "CONTRIBUTING",
+         for name in ("sweeps", "searches", "tutorial", "check", "commands", "decisions", "models", "reading", "cluster", "accuracy", "benchmarks", "CONTRIBUTING",
                       "architecture")}
 TEXT = README + "".join(PAGES.values())
 MODEL = {f"docs/{path.relative_to(ROOT / 'docs')}": path.read_text()

@@ -216,6 +216,34 @@ class Search(unittest.TestCase):
         self.assertIn(emitted[emitted.index("export CUDA_DEVICE_MAX_CONNECTIONS"):], page)
         self.assertIn("manyworlds top priced --emit megatron (with", page)
 
+    def test_an_order_without_hardware_reads_none_and_says_what_it_assumes(self):
+        words = ("search", "--model", "gpt3-1.3b", "--gpus", 16, "--symbolic", "--global-batch", 32)
+        told = run(*words, "-k", 3, directory=self.directory)
+        self.assertIn("No hardware was read", told.stdout)
+        self.assertIn("between nodes 15704,", told.stdout)
+        self.assertEqual([line.split()[0] for line in told.stdout.splitlines()[1:5]], ["#", "1", "2", "3"])
+        order = json.loads(run(*words, "-k", 100000, "--json", directory=self.directory).stdout)
+        weights = [one["weight_flops"] for one in order["order"]]
+        self.assertEqual(len(weights), order["layouts"])
+        self.assertEqual(weights, sorted(weights))
+        # Where bytes weigh nothing, layouts of one GPU's FLOPs and no bubble are as good as each other.
+        free = json.loads(run(*words, "--json", "-k", 100000, "--flops-per-byte", 0, "--flops-per-memory-byte", 0,
+                              "--flops-per-us", 0, directory=self.directory).stdout)["order"]
+        best = [one for one in free if one["weight_flops"] < 1.000001 * free[0]["weight_flops"]]
+        self.assertGreater(len(best), 10)
+        for one in best:
+            self.assertEqual((one["bubble_share"], one["layout"]["strategy.recompute"]), (0, "none"))
+        small = json.loads(run(*words, "--json", "--max-memory", "10GiB", directory=self.directory).stdout)
+        self.assertEqual(small["layouts"] + small["too_large"], order["layouts"])
+        self.assertGreater(small["too_large"], 0)
+        for more, message in ((("--gpu", "h100_sxm"), "--gpu: has no meaning beside --symbolic"),
+                              (("--set", "cluster.nic_gbps=400"), "has no meaning beside --symbolic"),
+                              (("--gpus-per-node", 3), "--gpus-per-node: 16 GPUs are no whole nodes of 3")):
+            self.assertIn(message, run(*words, *more, directory=self.directory, expect=2).stderr)
+        for more, message in ((("--symbolic",), "--symbolic: needs --gpus N"),
+                              (("--gpu", "h100_sxm", "--node-factor", 3), "--node-factor: means nothing without --symbolic")):
+            self.assertIn(message, run("search", "--model", "gpt3-1.3b", *more, directory=self.directory, expect=2).stderr)
+
     def test_the_page_has_the_flags_that_were_asked_for_or_those_of_the_jobs_framework(self):
         job = ROOT / "tests/experiments/jobs/train_llama3_8b_h100_fp8.sh"
         words = ("search", "--like", job, "--gpu", "h100", "--tp", 1, "--pp", 1, "--recompute", "none", "--packet", 0, *RUN,

@@ -63,7 +63,8 @@ PhaseList weight_gradient_work(const PhaseList& backward, bool wanted) {
 
 class StageBuilder {
  public:
-  StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, std::int64_t expert_rank,
+  /// Without a GPU kernels get no cost.
+  StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu* gpu, std::int64_t expert_rank,
                KernelCosts* costs)
       : model_(model), strategy_(strategy), gpu_(gpu), expert_rank_(expert_rank), costs_(costs) {}
 
@@ -90,7 +91,7 @@ class StageBuilder {
 
  private:
   ModelPart add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters) {
-    kernel_cost(name, rank_shapes(model_, strategy_, kind), gpu_, operators, costs_);
+    if (gpu_ != nullptr) kernel_cost(name, rank_shapes(model_, strategy_, kind), *gpu_, operators, costs_);
     const PhaseList backward = backward_pass(operators);
     PartWork result{forward_pass(operators), backward, weight_gradient_work(backward, false),
                     weight_gradient_work(backward, true), parameters};
@@ -104,17 +105,15 @@ class StageBuilder {
 
   const Model& model_;
   const Strategy& strategy_;
-  const compute::Gpu& gpu_;
+  const compute::Gpu* gpu_;
   const std::int64_t expert_rank_;
   KernelCosts* costs_;
   std::vector<PartWork> parts_;
   std::map<std::pair<LayerKind, ActivationPolicy>, ModelPart> layers_;
 };
 
-}  // namespace
-
-StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,
-                     KernelCosts* costs) {
+StageWork built_stage_work(const Model& model, const Strategy& strategy, const compute::Gpu* gpu, RankClass rank_class,
+                           KernelCosts* costs) {
   const std::int64_t stage = rank_class.stage;
   StageBuilder builder(model, strategy, gpu, rank_class.expert_rank, costs);
   StageWork work;
@@ -137,6 +136,17 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
   work.has_embedding_and_head = stages.has_first(stage) && stages.has_last(stage);
   work.replicated_parameters = replicated_parameters_of(model, strategy, stage);
   return work;
+}
+
+}  // namespace
+
+StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,
+                     KernelCosts* costs) {
+  return built_stage_work(model, strategy, &gpu, rank_class, costs);
+}
+
+StageWork stage_work_without_costs(const Model& model, const Strategy& strategy, RankClass rank_class) {
+  return built_stage_work(model, strategy, nullptr, rank_class, nullptr);
 }
 
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters) {

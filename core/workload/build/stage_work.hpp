@@ -66,6 +66,8 @@ struct StageWork {
 /// Returns the work of a class, with the cost of every kernel; `costs`, if given, collects the sources of these costs.
 StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,
                      KernelCosts* costs = nullptr);
+/// The same without a GPU: kernels have their shapes, FLOPs and bytes, and no cost.
+StageWork stage_work_without_costs(const Model& model, const Strategy& strategy, RankClass rank_class);
 
 /// Returns the kernels at the end of a rank's step: gradient norm and mixed-precision Adam over its share of
 /// `parameters` (from ZeRO 1 on one shard), and zeroing of the gradients (from ZeRO 2 on of that shard).

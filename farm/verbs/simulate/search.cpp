@@ -19,6 +19,7 @@
 #include "farm/cli/job_options.hpp"
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
+#include "farm/cli/symbolic_options.hpp"
 #include "farm/search/layout_search.hpp"
 #include "farm/search/search_report.hpp"
 #include "farm/search/search_space.hpp"
@@ -126,7 +127,8 @@ SearchOptions read_search_options(const cxxopts::ParseResult& parsed) {
   if (parsed.count("like") == 0) search_options.model = required(parsed, "model");
   if (parsed.count("cluster") > 0) search_options.cluster = required(parsed, "cluster");
   if (parsed.count("gpu") > 0) search_options.gpu = required(parsed, "gpu");
-  if (search_options.cluster.empty() == search_options.gpu.empty())
+  search_options.gpus_per_node = symbolic_node(parsed);
+  if (!search_options.gpus_per_node && search_options.cluster.empty() == search_options.gpu.empty())
     throw core::InputError(search_options.gpu.empty() ? "--cluster NAME or --gpu NAME is required"
                                                       : "--cluster names the GPU too; leave --gpu out");
   search_options.stack = parsed["stack"].as<std::string>();
@@ -297,6 +299,7 @@ int run_search(const Invocation& invocation) {
   add_guess_option(options);
   add_like_options(options);
   add_emit_options(options, "the winner");
+  add_symbolic_options(options);
   options.add_options()("model", "a model of the catalog, or the path of its config.json",
                         cxxopts::value<std::string>(), "NAME|PATH")(
       "cluster", "a cluster of the catalog, or a file that `manyworlds cluster` wrote", cxxopts::value<std::string>(),
@@ -384,6 +387,10 @@ int run_search(const Invocation& invocation) {
     print_message("assumed: {}\n", asked);
     std::string& all = searched.sweep.assumed;
     all = all.empty() ? asked : asked + ", " + all;
+  }
+  if (search_options.gpus_per_node) {
+    std::cout << symbolic_answer(*parsed, searched.sweep, k);
+    return kExitDone;
   }
   const RunOptions run_options = read_run_options(*parsed, search_directory_of(*parsed, searched));
   print_message("run directory: {}\n", run_options.directory.string());
