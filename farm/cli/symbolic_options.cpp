@@ -55,7 +55,7 @@ std::optional<std::int64_t> symbolic_node(const cxxopts::ParseResult& parsed) {
     return std::nullopt;
   }
   for (const char* name :
-       {"cluster", "gpu", "nodes", "node-list", "topology", "packet", "output", "html", "emit", "emit-to"})
+       {"cluster", "gpu", "nodes", "node-list", "topology", "packet", "tokens", "output", "html", "emit", "emit-to"})
     if (parsed.count(name) > 0)
       throw core::InputError("has no meaning beside --symbolic, which reads no hardware and simulates nothing",
                              fmt::format("--{}", name));

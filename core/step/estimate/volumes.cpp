@@ -69,6 +69,7 @@ class Weigher {
     StageWork work;
     std::int64_t stage = 0;
     double forward = 0, backward = 0;  // of a micro-batch through all chunks
+    double passes = 0;                 // the same without what ZeRO 3 sends
     double replicas = 0;               // at the end of a step, beside nothing
     double optimizer = 0;
     double micro_batch() const { return forward + backward; }
@@ -233,6 +234,7 @@ class Weigher {
       const double backward = weight_of(rank.work.of(chunk[i]).backward, rank.work);
       const double next = sharded && !is_last ? gather(chunk[i + 1]) : 0;
       const double beside = sharded ? (is_first ? 0 : gather(chunk[i - 1])) + (is_last ? 0 : reduce(chunk[i + 1])) : 0;
+      rank.passes += forward + backward;
       rank.forward += std::max(forward, next);
       rank.backward += std::max(backward, beside);
     }
@@ -266,7 +268,7 @@ class Weigher {
     if (type.has_formula)
       return (all - heaviest.micro_batch()) / static_cast<double>(strategy_.virtual_stages) +
              2 * static_cast<double>(strategy_.pp - 1) * weight_of(transfer());
-    return simulated_pipeline(type) - micro_batches() * heaviest.micro_batch();
+    return simulated_pipeline(type) - micro_batches() * heaviest.passes;
   }
 
   /// Returns the weight of a pipeline whose passes run in its schedule's order, each as soon as its input is there.

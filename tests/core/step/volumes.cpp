@@ -106,6 +106,15 @@ TEST_CASE("the bubble of equal stages that send for nothing is (p - 1) / (m + p 
   CHECK(all.stages.inside == Approx(2.0 * 2 * kBatch * kSequence * kHidden).epsilon(1e-12));
   strategy.schedule = workload::schedule_by_name("zb_h1");
   CHECK(step_volumes(model, strategy, 8, balance).bubble_share < 0.7 * all.bubble_share);
+  for (const std::int64_t zero : {0, 3})
+    for (const char* schedule : {"1f1b", "gpipe", "zb_h1", "dualpipe"}) {
+      workload::Strategy sharded = layout(1, 4, 2);
+      sharded.zero = zero;
+      sharded.schedule = workload::schedule_by_name(schedule);
+      sharded.virtual_stages = schedule == std::string("dualpipe") ? 2 : 1;
+      CAPTURE(zero, schedule);
+      CHECK(step_volumes(model, sharded, 8, {}).bubble_share > 0);
+    }
 }
 
 TEST_CASE("a step that sends for nothing and moves no memory weighs its FLOPs, and bytes add to it") {
