@@ -74,6 +74,7 @@ void SweepReader::read_top(const Node& root) {
   if (where->kind != Node::Kind::sequence)
     where->fail(fmt::format("'where' must be a list of expressions, not {}", import::describe(*where)));
   for (const Node& expression : where->items) {
+    conditions_.push_back(expression);
     constraints_.emplace_back(expression);
     sweep_.where.push_back(constraints_.back().text());
   }

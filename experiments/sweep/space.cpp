@@ -46,7 +46,7 @@ std::optional<Experiment> Space::Viewer::experiment_of(const Point& point) {
   Experiment result;
   result.settings = space_.reader_.settings_of(chosen, open, borrower_);
   result.inputs = space_.reader_.inputs();
-  for (const Constraint& constraint : space_.reader_.constraints())
+  for (const Constraint& constraint : constraints_)
     if (!constraint.depends_on(open) && !constraint.holds(result.settings)) return std::nullopt;
   if (find_violation(config_reader_.read(result.settings, result.inputs), graphs_, space_.options_.scope))
     return std::nullopt;

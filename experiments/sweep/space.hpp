@@ -41,7 +41,7 @@ class Space {
   /// Looks at points, for one thread.
   class Viewer {
    public:
-    explicit Viewer(const Space& space) : space_(space) {}
+    explicit Viewer(const Space& space) : space_(space), constraints_(space.reader_.constraints()) {}
 
     /// Returns the experiment of a point, without id and axes; neutral where it is open. Returns nothing if a rule or a
     /// condition excludes it, or everything that it stands for.
@@ -50,6 +50,7 @@ class Space {
 
    private:
     const Space& space_;
+    std::vector<Constraint> constraints_;
     CalibrationBorrower borrower_;
     GraphCache graphs_;
     ConfigReader config_reader_;

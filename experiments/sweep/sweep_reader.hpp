@@ -35,7 +35,8 @@ class SweepReader {
   Sweep list(const std::vector<Chosen>& points);
 
   const std::vector<Factor>& factors() const { return factors_; }
-  const std::vector<Constraint>& constraints() const { return constraints_; }
+  /// Returns the conditions of `where` anew: an expression is evaluated by one thread at a time.
+  std::vector<Constraint> constraints() const { return {conditions_.begin(), conditions_.end()}; }
   const Sweep& sweep() const { return sweep_; }
   void ask_for_best(std::uint32_t best, double gap) { sweep_.best = best, sweep_.gap = gap; }
   bool has_sample() const { return sample_.has_value(); }
@@ -105,6 +106,7 @@ class SweepReader {
   std::vector<Override> overrides_;
   std::vector<Assignment> assignments_;
   std::optional<Columns> columns_;
+  std::vector<import::Node> conditions_;
   std::vector<Constraint> constraints_;
   std::optional<Sample> sample_;
   std::optional<Practice> practice_;
