@@ -114,6 +114,12 @@ void SweepReader::read_override(const std::string& given) {
     if (!sample_) sample_.emplace();
     return read_sample_entry(given.substr(section.size(), equals - section.size()), value, place, *sample_);
   }
+  if (given.substr(0, equals) == kSample) {
+    if (value.kind != Node::Kind::scalar || value.text != "none")
+      value.fail("'sample' may be none, for all points; or give sample.experiments and sample.seed");
+    sample_.reset();
+    return;
+  }
   if (given.substr(0, equals) == kAssume) return;  // handled by read_assume_override()
   const Target target = find_typed_key(given.substr(0, equals), place);
   if (is_empty && !takes_empty_text(target)) value.fail("has no value behind '='; give one, or leave --set out");

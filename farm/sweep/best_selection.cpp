@@ -216,9 +216,12 @@ SelectedResults selected_results(const SweepJob& job, const OutcomeOf& outcome) 
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task)
     if (const Status status = outcome(task).status; status != Status::pending && status != Status::left_out)
       selection->settled(task, outcome(task));
-  SelectedResults result{job.plan(), nullptr, selection->proven_gap(bound_of_unlisted(job.sweep()))};
+  SelectedResults result{job.plan(), nullptr, selection->proven_gap(bound_of_unlisted(job.sweep())), 0};
   for (std::uint32_t step = 0; step < result.plan.steps.size(); ++step)
-    if (!selection->is_needed_by_sums(step)) result.plan.steps[step].bound = kNoBound;
+    if (!selection->is_needed_by_sums(step))
+      result.plan.steps[step].bound = kNoBound;
+    else if (result.plan.steps[step].bound != kNoBound)
+      ++result.analytic;
   auto left_out = std::make_shared<const Outcome>(Outcome{Status::left_out, "", 0});
   result.outcome = [first = job.plan().task_of_step(0), outcome, selection,
                     left_out](std::uint32_t task) -> const Outcome& {

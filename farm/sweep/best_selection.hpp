@@ -78,6 +78,7 @@ struct SelectedResults {
   Plan plan;  // without bounds of steps that their sums leave out
   OutcomeOf outcome;
   std::optional<double> proven_gap;  // BestSelection::proven_gap(), of all points
+  std::size_t analytic = 0;          // steps whose analytic step is needed
 };
 SelectedResults selected_results(const SweepJob& job, const OutcomeOf& outcome);
 

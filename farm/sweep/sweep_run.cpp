@@ -79,14 +79,17 @@ std::optional<OneByOne> one_by_one(const RunOptions& options, const SweepJob& jo
   return estimate_one_by_one(job, outcome, statistics.elapsed_s, in_new_processes(job, memory_bytes, *zygote));
 }
 
-/// Appends how many best were asked for, by what share anything else may be better than the last of them, if that is
-/// known, and of a space of which not all was listed how large it is.
-void add_certificate(io::Results& results, const experiments::Sweep& sweep, const std::optional<double>& proven_gap) {
-  results.provenance.push_back({"best", static_cast<std::int64_t>(sweep.best)});
-  if (proven_gap) results.provenance.push_back({"best_gap", *proven_gap});
+/// Appends how many best were asked for, what is proven of everything else, and of a space of which not all was listed
+/// how large it is.
+void add_certificate(io::Results& results, const experiments::Sweep& sweep,
+                     const std::optional<SelectedResults>& selected) {
+  const auto add = [&](const char* name, auto value) { results.provenance.push_back({name, value}); };
+  add("best", static_cast<std::int64_t>(sweep.best));
+  if (selected) add("best_analytic", static_cast<std::int64_t>(selected->analytic));
+  if (selected && selected->proven_gap) add("best_gap", *selected->proven_gap);
   if (!sweep.space) return;
-  results.provenance.push_back({"space_points", sweep.space->points});
-  results.provenance.push_back({"space_bounds", sweep.space->looked_at});
+  add("space_points", sweep.space->points);
+  add("space_bounds", sweep.space->looked_at);
 }
 
 /// Without `zygote` nothing can be simulated any more.
@@ -122,7 +125,7 @@ RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& report
     reporter.summary().add_all_rows(results);
     const auto alone = share ? one_by_one(options, sweep, schedule, outcome, statistics, zygote) : std::nullopt;
     add_provenance(results, sweep.plan(), outcome, statistics, share, alone);
-    if (sweep.sweep().best > 0) add_certificate(results, sweep.sweep(), selected ? selected->proven_gap : std::nullopt);
+    if (sweep.sweep().best > 0) add_certificate(results, sweep.sweep(), selected);
     reporter.told(io::provenance_number(results, "one_by_one_over_sweep"));
     io::write_results(options.directory / "results.h5", results);
   };

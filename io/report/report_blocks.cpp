@@ -14,6 +14,7 @@
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/yaml.hpp"
+#include "io/report/proof_blocks.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::io {
@@ -482,6 +483,7 @@ Report make_report(const Results& results, const TopOptions& options, const Laun
   add_failures(report);
   add_accuracy(report);
   add_origin(report, std::move(settings));
+  for (Block& block : proof_of_best(*report.results)) report.blocks.push_back(std::move(block));
   add_sharing(report);
   return report;
 }

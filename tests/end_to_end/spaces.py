@@ -1,0 +1,94 @@
+"""Spaces that are too large to be listed: the best of all of them, with a proof, whatever interrupts the sweep."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+from program import PATIENCE_S, PROGRAM, SWEEPS, answer_digest, environment_in, kill_all, provenance, run
+
+SPACE = """
+name: space
+assume: 2021
+base:
+  model: {like: gpt3-1.3b, layers: 8}
+  cluster: {like: dgx_h100_superpod, nodes: 4}
+  topology: {fat_tree: {oversubscription: 4}}
+  strategy: {global_batch: 64, stack: megatron-core}
+axes:
+  strategy.tp: [1, 2, 8]
+  strategy.pp: [1, 2, 4]
+  strategy.micro_batch: [1, 2, 4]
+  strategy.recompute: [none, selective, full]
+  strategy.overlap_grad_reduce: [true, false]
+  strategy.bucket_parameters: {range: [10000000, 325000000, "+5000000"]}
+zip:
+  - {strategy.zero: [0, 1, 1, 2, 3], strategy.stack.overlap_parameters: [false, false, true, true, false]}
+  - {strategy.schedule: [1f1b, interleaved, zb_h1], strategy.virtual_stages: [1, 2, 1]}
+where: ['strategy.pp > 1 or strategy.schedule == "1f1b"']
+"""
+
+
+class Spaces(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-spaces-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def sweep(self, *words, **more):
+        return run("sweep", *words, directory=self.directory, **more)
+
+    def assert_same(self, *runs):
+        for other in runs[1:]:
+            self.assertEqual(run("diff", runs[0], other, directory=self.directory).stdout, "same results\n")
+            self.assertEqual(*(answer_digest(self.directory / name / "results.h5") for name in (runs[0], other)))
+
+    def test_a_space_that_is_too_large_to_be_listed_has_a_proven_best_whatever_interrupts_it(self):
+        (self.directory / "space.yaml").write_text(SPACE)
+        told = self.sweep("space.yaml", "--best", "2", "--gap", "1%", "-o", "space", "--store", "none", "-j", "2").stderr
+        self.assertRegex(told, r"155,520 points: [\d,]+ bounds list the best \d+ of them, no other is better")
+        self.assertRegex(told, r"the best 2 are proven: \d+ were simulated")
+        self.assertLess(provenance(self.directory / "space/results.h5")["space_bounds"], 155520 / 4)
+        self.assertLessEqual(provenance(self.directory / "space/results.h5")["best_gap"], 0.01)
+        run("report", "space", "--md", "-o", "space.md", directory=self.directory)
+        self.assertRegex((self.directory / "space.md").read_text(), r"Proof of the best(.|\n)*points of the axes *\| +155,520")
+        # Killed as soon as it has simulated anything, or while bounds are computed, and gone on with.
+        mark = uuid.uuid4().hex
+        self.addCleanup(kill_all, mark)
+        killed = subprocess.Popen([PROGRAM, "sweep", "space.yaml", "--best", "2", "--gap", "1%", "-o", "killed", "--store",
+                                   "none", "-j", "2"], cwd=self.directory, env=environment_in(self.directory, mark),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.time() + PATIENCE_S
+        while killed.poll() is None and not list((self.directory / "killed").glob("journal/*")) and time.time() < deadline:
+            time.sleep(0.01)
+        kill_all(mark)
+        killed.wait()
+        run("resume", "killed", "--store", "none", directory=self.directory)
+        self.sweep("space.yaml", "--best", "2", "--gap", "1%", "-o", "apart", "--store", "none", "-j", "1", "--no-sharing")
+        self.assert_same("space", "killed", "apart")
+        gaps = {provenance(self.directory / name / "results.h5")["best_gap"] for name in ("space", "killed", "apart")}
+        self.assertEqual(len(gaps), 1)
+        # The best of a part of the space, all of which is simulated, is no better than that.
+        self.sweep("space.yaml", "--set", "strategy.bucket_parameters=40000000", "-o", "part", "--store", "none")
+        best = [json.loads(run("top", name, "-k", "1", "--json", directory=self.directory).stdout)["rows"][0]["columns"]
+                for name in ("space", "part")]
+        self.assertGreaterEqual(best[0]["tokens_per_s_per_gpu"], 0.99 * best[1]["tokens_per_s_per_gpu"])
+
+    def test_gaps_are_shares_and_belong_to_the_best(self):
+        tiny = SWEEPS / "tiny.yaml"
+        self.assertEqual(self.sweep(tiny, "--gap", "2%", expect=2).stderr,
+                         "manyworlds sweep: --gap: belongs to the best of a sweep: add 'best: 1'\n")
+        for gap in ("x", "-1%", "100%", "1"):
+            self.assertIn("is a share of the objective from 0 to below 1, as in 2% or 0.02, not",
+                          self.sweep(tiny, "--best", "1", f"--gap={gap}", expect=2).stderr)
+        (self.directory / "mine.yaml").write_text(tiny.read_text() + "gap: 2%\n")
+        self.assertRegex(self.sweep("mine.yaml", expect=2).stderr, r"mine.yaml:\d+: 'gap' belongs to the best")
+        (self.directory / "mine.yaml").write_text(tiny.read_text() + "best: 1\ngap: 2 %\n")
+        self.assertIn("the best 1 are proven", self.sweep("mine.yaml", "-o", "mine", "--store", "none").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
