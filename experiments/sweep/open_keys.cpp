@@ -42,22 +42,26 @@ bool OpenKeys::has(const std::string& path) const {
 }
 
 void OpenKeys::make_neutral(Settings& settings) const {
-  if (replicas) {
-    settings["strategy.zero"] = std::int64_t{0};
-    settings["strategy.zero_group"] = std::int64_t{0};
-    settings["strategy.stack.overlap_parameters"] = false;
-  }
-  if (recompute) {
+  const std::int64_t none = 0, one = 1;
+  if (zero_stage) settings["strategy.zero"] = none;
+  if (zero_stage || zero_group) settings["strategy.zero_group"] = none;
+  if (replicas) settings["strategy.stack.overlap_parameters"] = false;
+  if (recompute_kind) {
     settings["strategy.recompute"] = std::string("none");
-    settings["strategy.recompute_layers"] = std::int64_t{0};
-    settings["strategy.recompute_stages"] = std::int64_t{0};
     settings["strategy.recompute_modules"] = std::string("none");
-    settings["strategy.expert_recompute_tokens"] = std::int64_t{0};
+    settings["strategy.expert_recompute_tokens"] = none;
   }
+  const bool recomputes =
+      settings.text("strategy.recompute") != "none" || settings.text("strategy.recompute_modules") != "none";
+  if (recompute_kind || recompute_layers) settings["strategy.recompute_layers"] = recomputes ? one : none;
+  if (recompute_kind || recompute_stages) settings["strategy.recompute_stages"] = recomputes ? one : none;
 }
 
 OpenKeys& OpenKeys::operator|=(const OpenKeys& other) {
-  network |= other.network, replicas |= other.replicas, recompute |= other.recompute;
+  for (bool OpenKeys::*member :
+       {&OpenKeys::network, &OpenKeys::replicas, &OpenKeys::recompute, &OpenKeys::zero_stage, &OpenKeys::zero_group,
+        &OpenKeys::gradient_bits, &OpenKeys::recompute_kind, &OpenKeys::recompute_layers, &OpenKeys::recompute_stages})
+    this->*member |= other.*member;
   return *this;
 }
 
@@ -65,8 +69,16 @@ std::optional<OpenKeys> open_keys_of(const Factor& factor) {
   OpenKeys result;
   for (const Axis& axis : factor.axes) {
     const std::string& path = axis.target.path;
-    const OpenKeys of_axis{is_of_transport(path) && path != "transport.fidelity", is_among(keys_of_replicas(), path),
-                           is_among(keys_of_recomputation(), path)};
+    OpenKeys of_axis;
+    of_axis.network = is_of_transport(path) && path != "transport.fidelity";
+    of_axis.replicas = is_among(keys_of_replicas(), path);
+    of_axis.zero_stage = path == "strategy.zero";
+    of_axis.zero_group = path == "strategy.zero_group";
+    of_axis.gradient_bits = path == "strategy.stack.reduce_in_16bit";
+    of_axis.recompute = is_among(keys_of_recomputation(), path);
+    of_axis.recompute_layers = path == "strategy.recompute_layers";
+    of_axis.recompute_stages = path == "strategy.recompute_stages";
+    of_axis.recompute_kind = of_axis.recompute && !of_axis.recompute_layers && !of_axis.recompute_stages;
     if (!of_axis.any()) return std::nullopt;
     result |= of_axis;
   }

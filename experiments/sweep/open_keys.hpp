@@ -11,17 +11,20 @@ namespace manyworlds::experiments {
 
 struct Factor;
 
-/// Families of keys that are open together.
+/// Keys that are open, by families.
 struct OpenKeys {
-  bool network = false;    // the transport, of which no bound knows
-  bool replicas = false;   // what replicas do together: ZeRO, its groups and buckets, the gradients' precision
-  bool recompute = false;  // what is recomputed in the backward pass
+  bool network = false;    // some of the transport, of which no bound knows
+  bool replicas = false;   // some of what replicas do together: ZeRO, its groups and buckets, the gradients' precision
+  bool recompute = false;  // some of what is recomputed in the backward pass
+  // Of these, keys on which it depends whether a layout fits.
+  bool zero_stage = false, zero_group = false, gradient_bits = false;
+  bool recompute_kind = false, recompute_layers = false, recompute_stages = false;
 
   bool any() const { return network || replicas || recompute; }
-  /// Returns whether a key belongs to an open family.
+  /// Returns whether a key belongs to a family of which some key is open.
   bool has(const std::string& path) const;
-  /// Sets the keys of open families that rules or a lower bound look at to values that forbid nothing and take no
-  /// longer than any other: no ZeRO, no recomputation.
+  /// Sets open keys, and those that depend on them, to values that forbid nothing and take no longer than any other: no
+  /// ZeRO if its stage is open, as little recomputation as the chosen kind allows.
   void make_neutral(Settings& settings) const;
   OpenKeys& operator|=(const OpenKeys& other);
 };

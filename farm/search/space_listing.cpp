@@ -35,25 +35,33 @@ constexpr std::size_t kNodesAtOnce = 64;  // opened together, whatever the numbe
 constexpr double kRounding = 1e-9;        // of objectives, which are computed in floating point
 
 /// Returns whether any point that differs from the configuration in open keys may fit into memory: states that are
-/// sharded over all replicas, and activations that are all recomputed, without the buffers that either needs.
+/// sharded over all replicas, and all layers recomputed, without the buffers that either needs. What is recomputed of
+/// the configuration is neutral.
 bool may_fit(Configuration configuration, const OpenKeys& open) {
   core::workload::Strategy& strategy = configuration.strategy;
-  if (open.replicas) {
+  const auto recomputes = [&] {
+    return strategy.recompute != core::workload::Recompute::none || strategy.recompute_modules != 0;
+  };
+  if (open.zero_stage) {
     strategy.zero = strategy.replicas() > 1 ? 3 : 0;
-    strategy.zero_group = 0;
     strategy.stack.reduce_in_16bit = false;
   }
-  if (open.recompute) {
-    strategy.recompute = core::workload::Recompute::full;
-    strategy.recompute_modules = 0;
-    strategy.recompute_layers = strategy.recompute_stages = 0;
-  }
-  const core::step::MemoryRequirement memory = memory_requirement_of(configuration);
-  std::int64_t least = memory.required.total();
-  if (open.replicas) least -= memory.required.gathered;
-  if (open.recompute) least -= memory.required.recomputed;
-  if (open.replicas || open.recompute) least -= memory.required.rounding;
-  return least <= memory.memory_bytes();
+  if (open.recompute_kind) strategy.recompute = core::workload::Recompute::full, strategy.recompute_modules = 0;
+  if (open.recompute_kind || open.recompute_layers) strategy.recompute_layers = 0;
+  if (open.recompute_kind || open.recompute_stages) strategy.recompute_stages = 0;
+  const bool recomputes_more = recomputes() && (open.recompute_kind || open.recompute_layers || open.recompute_stages);
+  const auto fits = [&] {
+    const core::step::MemoryRequirement memory = memory_requirement_of(configuration);
+    std::int64_t least = memory.required.total();
+    if (open.zero_stage) least -= memory.required.gathered;
+    if (recomputes_more) least -= memory.required.recomputed;
+    if (open.zero_stage || recomputes_more) least -= memory.required.rounding;
+    return least <= memory.memory_bytes();
+  };
+  if (fits()) return true;
+  if (open.zero_stage || !open.gradient_bits) return false;
+  strategy.stack.reduce_in_16bit = !strategy.stack.reduce_in_16bit;
+  return fits();
 }
 
 /// Computes bounds of points, for one thread.
@@ -171,13 +179,10 @@ class Listing {
       : space_(space), limits_(limits), tell_(tell), pool_(space) {
     for (std::size_t factor = 0; factor < space.factors(); ++factor)
       (space.can_stay_open(factor) ? open_factors_ : chosen_factors_).push_back(factor);
-    // Where the network alone is open, all that a node stands for has its bound: these factors are opened last.
-    std::stable_partition(open_factors_.begin(), open_factors_.end(), [&](std::size_t factor) {
-      Point point(space.factors(), 0);
-      point[factor] = Space::kOpen;
-      const OpenKeys open = space.open_keys_of(point);
-      return open.replicas || open.recompute;
-    });
+    // What is recomputed decides most of whether a layout fits. Where the network alone is open, all that a node stands
+    // for has its bound.
+    std::stable_sort(open_factors_.begin(), open_factors_.end(),
+                     [&](std::size_t a, std::size_t b) { return rank_of(a) < rank_of(b); });
   }
 
   void run() {
@@ -196,6 +201,14 @@ class Listing {
   double bound_of_others() const { return std::min(next_of(nodes_), next_of(leaves_)); }
 
  private:
+  int rank_of(std::size_t factor) const {
+    Point point(space_.factors(), 0);
+    point[factor] = Space::kOpen;
+    const OpenKeys open = space_.open_keys_of(point);
+    if (open.recompute) return open.recompute_kind ? 0 : 1;
+    return open.replicas ? 2 : 3;
+  }
+
   static double next_of(const BestFirst& nodes) { return nodes.empty() ? kInfinity : nodes.top().bound; }
 
   bool is_over() const {
