@@ -10,9 +10,10 @@ namespace manyworlds::experiments {
 
 Space::Space(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
              const Catalog& catalog, const ReadOptions& options)
-    : catalog_(catalog, text, file, overrides), options_(options), reader_(file, catalog_.get(), options) {
+    : catalog_(std::make_unique<const ExtendedCatalog>(catalog, text, file, overrides)),
+      options_(options),
+      reader_(file, catalog_->get(), options) {
   reader_.read(text, overrides);
-  reader_.prepare();
   for (const Factor& factor : reader_.factors()) {
     if (factor.size() >= kOpen)
       factor.axes.front().place.fail(fmt::format("has more than {} values; split the sweep", kOpen - 1));

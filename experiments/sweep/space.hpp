@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +39,10 @@ class Space {
   /// Returns the families of keys of which a point leaves some open.
   OpenKeys open_keys_of(const Point& point) const;
 
-  /// Looks at points, for one thread.
+  /// Prepares for views. Throws InputError for what the value of a single axis lacks, or for a file that it names.
+  void prepare() { reader_.prepare(); }
+
+  /// Looks at points of a prepared space, for one thread.
   class Viewer {
    public:
     explicit Viewer(const Space& space) : space_(space), constraints_(space.reader_.constraints()) {}
@@ -60,7 +64,7 @@ class Space {
   Sweep list(std::vector<Point> points) &&;
 
  private:
-  ExtendedCatalog catalog_;
+  std::unique_ptr<const ExtendedCatalog> catalog_;  // which the reader refers to
   ReadOptions options_;
   SweepReader reader_;
   std::vector<std::size_t> sizes_;

@@ -175,8 +175,8 @@ using BestFirst = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
 
 class Listing {
  public:
-  Listing(const Space& space, const ListingLimits& limits, const std::function<void(const ListingProgress&)>& tell)
-      : space_(space), limits_(limits), tell_(tell), pool_(space) {
+  Listing(const Space& space, const ListingLimits& limits, ListingProgress& progress)
+      : space_(space), limits_(limits), progress_(progress), pool_(space) {
     for (std::size_t factor = 0; factor < space.factors(); ++factor)
       (space.can_stay_open(factor) ? open_factors_ : chosen_factors_).push_back(factor);
     // What is recomputed decides most of whether a layout fits. Where the network alone is open, all that a node stands
@@ -196,7 +196,6 @@ class Listing {
   }
 
   std::vector<Point> take_points() { return std::move(listed_); }
-  double looked_at() const { return looked_at_; }
   /// Returns the best bound of all points that are not listed; infinity if there are none.
   double bound_of_others() const { return std::min(next_of(nodes_), next_of(leaves_)); }
 
@@ -282,13 +281,13 @@ class Listing {
       }
       (next_factor(points[i]) ? nodes_ : leaves_).push({bounds[i], points[i]});
     }
-    looked_at_ += static_cast<double>(points.size());
-    tell_now_and_then();
+    progress_.looked_at += points.size();
   }
 
   void list_next() {
     listed_.push_back(leaves_.top().point);
     leaves_.pop();
+    progress_.listed = listed_.size();
     if (listed_.size() == limits_.pilots) set_cutoff();
   }
 
@@ -306,35 +305,28 @@ class Listing {
     cutoff_ = better_by(best, space_.sweep().gap - limits_.margin);
   }
 
-  void tell_now_and_then() {
-    const auto now = std::chrono::steady_clock::now();
-    if (!tell_ || now < told_ + std::chrono::milliseconds(500)) return;
-    told_ = now;
-    tell_({looked_at_, space_.points(), listed_.size()});
-  }
-
   const Space& space_;
   const ListingLimits limits_;
-  const std::function<void(const ListingProgress&)>& tell_;
+  ListingProgress& progress_;
   WorkerPool pool_;
   std::vector<std::size_t> chosen_factors_, open_factors_;  // the latter in the order of opening
   BestFirst nodes_, leaves_;                                // of which some factor is open, and of which none is
   std::vector<Point> listed_;
   double cutoff_ = kInfinity;  // nothing with a worse bound is listed
-  double looked_at_ = 0;
-  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
 
-experiments::Sweep list_best(Space space, const ListingLimits& limits,
-                             const std::function<void(const ListingProgress&)>& tell) {
+experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingProgress* progress) {
+  ListingProgress own;
+  ListingProgress& told = progress != nullptr ? *progress : own;
   experiments::ListedSpace about{space.points(), 0, std::nullopt};
   std::vector<Point> points;
+  space.prepare();
   {
-    Listing listing(space, limits, tell);
+    Listing listing(space, limits, told);
     listing.run();
-    about.looked_at = listing.looked_at();
+    about.looked_at = static_cast<double>(told.looked_at);
     const double bound = listing.bound_of_others();
     const bool more_is_better = experiments::objective_named(space.sweep().objective).more_is_better;
     if (bound != kInfinity) about.bound = more_is_better ? -bound : bound;

@@ -6,9 +6,8 @@
 // factor at a time, so that points appear in the order of their bounds, whatever computes these.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstddef>
-#include <functional>
 
 #include "experiments/sweep/space.hpp"
 
@@ -21,17 +20,16 @@ struct ListingLimits {
   double margin = 0.1;
 };
 
-/// How far a listing is.
+/// How far a listing is, for another thread that shows it.
 struct ListingProgress {
-  double looked_at = 0, points = 0;  // nodes so far, and of the whole space
-  std::size_t listed = 0;
+  std::atomic<std::size_t> looked_at = 0, listed = 0;  // bounds, and points
 };
 
 /// Returns the sweep of the points with the best bounds (Sweep::space tells about the others), which asks for its best
-/// as the document does. Uses one thread per available CPU; `tell` is called now and then. Throws InputError for a
+/// as the document does. Uses one thread per available CPU. Throws InputError for a
 /// document that has a sample, or whose axes make too many points even with all open keys left out, and, naming the
 /// experiment, for a point that cannot be simulated at all.
 experiments::Sweep list_best(experiments::Space space, const ListingLimits& limits = {},
-                             const std::function<void(const ListingProgress&)>& tell = {});
+                             ListingProgress* progress = nullptr);
 
 }  // namespace manyworlds::farm

@@ -115,7 +115,8 @@ TEST_CASE("branch and bound opens a part of a space, and stops behind what its f
 }
 
 TEST_CASE("what an open point excludes, all that it stands for is excluded by, and none has a better bound") {
-  const Space space = space_of();
+  Space space = space_of();
+  space.prepare();
   Space::Viewer viewer(space);
   std::mt19937 random(1);
   core::step::LowerBounds bounds;

@@ -12,6 +12,7 @@
 #include "farm/cli/option_values.hpp"
 #include "farm/cli/shared_options.hpp"
 #include "farm/plan/serialized_job.hpp"
+#include "farm/run/ticking_line.hpp"
 #include "farm/search/space_listing.hpp"
 #include "farm/sweep/compute_alone.hpp"
 #include "farm/sweep/dry_run.hpp"
@@ -71,9 +72,12 @@ experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts:
   }
   space.ask_for_best(asked.best, asked.gap);
   print_message("{:.3g} points: their lower bounds, best first\n", space.points());
-  return list_best(std::move(space), {}, [](const ListingProgress& progress) {
-    print_message("  {:.3g} bounds, {} points listed\n", progress.looked_at, progress.listed);
+  ListingProgress progress;
+  const TickingLine line([&](double elapsed_s) {
+    return fmt::format("{} bounds, {} points listed, {:.0f} s", progress.looked_at.load(), progress.listed.load(),
+                       elapsed_s);
   });
+  return list_best(std::move(space), {}, &progress);
 }
 
 int run_sweep(const Invocation& invocation) {
