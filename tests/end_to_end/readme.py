@@ -67,13 +67,21 @@ class Readme(unittest.TestCase):
         self.assertEqual(told, {gpu: means[gpu] for gpu in ("A100", "H100", "GB200")})
 
     def test_the_large_sweep_is_planned_and_has_the_size_it_says(self):
-        command, = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
+        command, _ = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
         planned = run(command + " --json", ROOT)
         self.assertEqual(planned.returncode, 0, planned.stderr)
         told = json.loads(planned.stdout)
         layouts, fitting = re.search(r"([\d,]+) layouts, of which ([\d,]+) fit into memory", PAGES["sweeps"]).groups()
         self.assertEqual(int(layouts.replace(",", "")), told["experiments"])
         self.assertEqual(int(fitting.replace(",", "")), told["experiments"] - told["out_of_memory"])
+
+    def test_the_space_that_nobody_can_list_is_planned_in_the_part_that_has_its_best(self):
+        _, command = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
+        part = "".join(f" --set strategy.{one}" for one in ("pp=4", "cp=1", "ep=8", "etp=2"))
+        planned = run(command + part + " --dry-run --json", ROOT)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertIn("1.04e+05 points", planned.stderr)
+        self.assertLess(json.loads(planned.stdout)["experiments"], 2000)
 
     def test_every_verb_and_option_it_names_exists(self):
         listed = help_of()
