@@ -1,9 +1,8 @@
 #include "experiments/sweep/space.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "core/base/error.hpp"
 #include "experiments/rules/validity.hpp"
 
 namespace manyworlds::experiments {
@@ -15,8 +14,7 @@ Space::Space(const std::string& text, const std::string& file, const std::vector
       reader_(file, catalog_->get(), options) {
   reader_.read(text, overrides);
   for (const Factor& factor : reader_.factors()) {
-    if (factor.size() >= kOpen)
-      factor.axes.front().place.fail(fmt::format("has more than {} values; split the sweep", kOpen - 1));
+    MANYWORLDS_CHECK(factor.size() < kOpen, "an axis of {} values", factor.size());  // read_factors() takes fewer
     sizes_.push_back(factor.size());
     open_keys_.push_back(experiments::open_keys_of(factor));
   }

@@ -60,7 +60,9 @@ class Space {
     ConfigReader config_reader_;
   };
 
-  /// Ends the space and returns the sweep of these points, none of which is open.
+  /// Ends the space and returns the sweep of all points, or of the sample that is asked for, as parse_sweep() does.
+  Sweep list() && { return reader_.list(); }
+  /// Ends a prepared space and returns the sweep of these points, none of which is open.
   Sweep list(std::vector<Point> points) &&;
 
  private:

@@ -40,7 +40,6 @@ class SweepReader {
   const Sweep& sweep() const { return sweep_; }
   void ask_for_best(std::uint32_t best, double gap) { sweep_.best = best, sweep_.gap = gap; }
   bool has_sample() const { return sample_.has_value(); }
-  const import::Node& axes_place() const { return axes_place_; }
 
   /// Prepares what all points share, and reads the files that values of single axes name.
   void prepare();

@@ -328,8 +328,7 @@ experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingPr
     listing.run();
     about.looked_at = static_cast<double>(told.looked_at);
     const double bound = listing.bound_of_others();
-    const bool more_is_better = experiments::objective_named(space.sweep().objective).more_is_better;
-    if (bound != kInfinity) about.bound = more_is_better ? -bound : bound;
+    if (bound != kInfinity) about.bound = minimised(bound, space.sweep().objective);
     points = listing.take_points();
   }
   if (points.empty())

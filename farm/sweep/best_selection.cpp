@@ -206,7 +206,7 @@ namespace {
 /// Returns the best objective, minimised, of points that the sweep does not list; infinity if there are none.
 double bound_of_unlisted(const experiments::Sweep& sweep) {
   if (!sweep.space || !sweep.space->bound) return kInfinity;
-  return experiments::objective_named(sweep.objective).more_is_better ? -*sweep.space->bound : *sweep.space->bound;
+  return minimised(*sweep.space->bound, sweep.objective);
 }
 
 }  // namespace

@@ -7,13 +7,16 @@
 
 namespace manyworlds::farm {
 
+double minimised(double value, const std::string& objective) {
+  return experiments::objective_named(objective).more_is_better ? -value : value;
+}
+
 std::vector<double> minimised_objective(const io::Results& rows, const std::string& objective) {
-  const bool more_is_better = experiments::objective_named(objective).more_is_better;
   const io::Column& column = *rows.experiments.find(objective);
   std::vector<double> values;
   for (std::size_t row = 0; row < rows.experiments.rows(); ++row) {
     const double value = column.number_at(row);
-    values.push_back(std::isnan(value) ? std::numeric_limits<double>::infinity() : more_is_better ? -value : value);
+    values.push_back(std::isnan(value) ? std::numeric_limits<double>::infinity() : minimised(value, objective));
   }
   return values;
 }

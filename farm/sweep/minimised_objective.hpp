@@ -9,6 +9,9 @@
 
 namespace manyworlds::farm {
 
+/// Returns a value of the objective as one of which less is better, or such a one as the objective has it.
+double minimised(double value, const std::string& objective);
+
 /// Returns, by row, the objective: as it is if less is better, with its sign changed if more is; infinity for a row
 /// without a value.
 std::vector<double> minimised_objective(const io::Results& rows, const std::string& objective);

@@ -313,9 +313,7 @@ class Bound {
   }
 
   /// Whether parameters are gathered beside the first forward pass.
-  bool gathers_first() const {
-    return strategy_.zero == 3 ? false : strategy_.zero > 0 && strategy_.stack.overlap_parameters;
-  }
+  bool gathers_first() const { return strategy_.zero > 0 && strategy_.stack.overlap_parameters; }
 
   Time launches_of(const StageWork& work) const {
     Time sum = 0;

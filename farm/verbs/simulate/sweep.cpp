@@ -65,12 +65,8 @@ experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts:
   experiments::Space space(text, options.spec, options.set, catalog);
   experiments::Sweep asked = space.sweep();
   ask_for_best(parsed, asked);
-  if (asked.best == 0 || space.has_sample() || space.points() <= ListingLimits().points) {
-    experiments::Sweep all = experiments::parse_sweep(text, options.spec, options.set, catalog);
-    ask_for_best(parsed, all);
-    return all;
-  }
   space.ask_for_best(asked.best, asked.gap);
+  if (asked.best == 0 || space.has_sample() || space.points() <= ListingLimits().points) return std::move(space).list();
   print_message("{:.3g} points: their lower bounds, best first\n", space.points());
   ListingProgress progress;
   const TickingLine line([&](double elapsed_s) {
