@@ -48,7 +48,8 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
   LayerBytes chunk_sum;
   std::int64_t layer_index = 0;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
-    const LayerKey key{kind, workload::activation_policy(strategy, stage, layer_index++), rank_class.expert_rank};
+    const LayerKey key{kind, workload::activation_policy(strategy, stage, chunk, layer_index++),
+                       rank_class.expert_rank};
     const auto [entry, is_new] = layers.try_emplace(key);
     if (is_new) entry->second = layer_bytes(model, strategy, key);
     const LayerBytes& layer = entry->second;
@@ -87,7 +88,7 @@ std::span<const FootprintPart> footprint_parts() {
 }
 
 std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return layer_bytes(model, strategy, {kind, workload::activation_policy(strategy, 0, 0)}).saved.bytes;
+  return layer_bytes(model, strategy, {kind, workload::activation_policy(strategy, 0, 0, 0)}).saved.bytes;
 }
 
 std::int64_t max_layers_in_flight(const Model& model, const Strategy& strategy, const workload::PassOrder& order,
@@ -246,12 +247,19 @@ std::vector<workload::PassOrder> orders_to_peak(const Model& model, const Strate
 
 }  // namespace
 
+PipelineFootprints::PipelineFootprints(const Model& model, const Strategy& strategy, const compute::Gpu& gpu)
+    : orders_(orders_to_peak(model, strategy, gpu)) {}
+
+Footprint PipelineFootprints::of(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
+                                 RankClass rank_class) const {
+  return footprint_of(model, strategy, gpu, orders_[static_cast<std::size_t>(rank_class.stage)], rank_class);
+}
+
 Footprint peak(const Model& model, const Strategy& strategy, const compute::Gpu& gpu) {
-  const auto orders = orders_to_peak(model, strategy, gpu);
+  const PipelineFootprints footprints(model, strategy, gpu);
   Footprint maximum;
   for (const RankClass& rank_class : workload::rank_classes(model, strategy)) {
-    const Footprint other =
-        footprint_of(model, strategy, gpu, orders[static_cast<std::size_t>(rank_class.stage)], rank_class);
+    const Footprint other = footprints.of(model, strategy, gpu, rank_class);
     if (other.total() > maximum.total()) maximum = other;
   }
   return maximum;

@@ -72,6 +72,20 @@ std::vector<PassFootprint> footprints_by_pass(const workload::Model& model, cons
 Footprint static_footprint(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
                            workload::RankClass rank_class);
 
+/// Peak footprints of the ranks of pipelines that differ in the layers of their stages, and in what is recomputed of
+/// these, alone: their order of passes is one.
+class PipelineFootprints {
+ public:
+  PipelineFootprints(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);
+
+  /// Returns the peak of the ranks of a class. `strategy` differs from the constructor's in what is said above.
+  Footprint of(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu,
+               workload::RankClass rank_class) const;
+
+ private:
+  std::vector<workload::PassOrder> orders_;
+};
+
 /// Returns the largest footprint over all rank classes.
 Footprint peak(const workload::Model& model, const workload::Strategy& strategy, const compute::Gpu& gpu);
 

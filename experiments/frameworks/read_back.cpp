@@ -94,7 +94,7 @@ void spell_out(Strategy& strategy, const Model& model) {
   if (strategy.zero != 1 && strategy.zero != 2) stack.overlap_parameters = false;
   if (strategy.zero == 0) strategy.zero_group = 0;
   if (strategy.recompute == core::workload::Recompute::none && strategy.recompute_modules == 0)
-    strategy.recompute_layers = strategy.recompute_stages = 0;
+    strategy.recompute_layers = strategy.recompute_stages = 0, strategy.stage_recompute_layers.clear();
   if (strategy.offload_modules == 0) strategy.offload_layers = strategy.offload_stages = 0;
   if (stack.communication_engine == core::workload::CommunicationEngine::calibrated) stack.communication_sms = 0;
 }

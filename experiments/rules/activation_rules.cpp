@@ -181,6 +181,26 @@ std::vector<Rule> activation_rules() {
              return fmt::format("recompute_layers {}, recompute_stages {}, pp {}", s.recompute_layers,
                                 s.recompute_stages, s.pp);
            }),
+      rule("listed_recompute", "strategy.stage_recompute_layers",
+           "stage_recompute_layers lists every stage (there are pp x virtual_stages, dualpipe: pp) with no more layers "
+           "than it has, and goes with recompute or recompute_modules, without recompute_layers and recompute_stages",
+           {"Sun et al., AdaPipe, ASPLOS 2024: stages recompute what they need",
+            {"layers_by_stages", "stages_by_cost", "listed_layers", "empty_layers_fit"}},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             const auto& listed = s.stage_recompute_layers;
+             if (listed.empty()) return std::nullopt;
+             const std::int64_t stages = s.stages().count();
+             bool inside = static_cast<std::int64_t>(listed.size()) == stages;
+             for (std::int64_t i = 0; inside && i < stages; ++i)
+               inside =
+                   listed[static_cast<std::size_t>(i)] <= layers_before_virtual_stage(e.configuration.model, s, i + 1) -
+                                                              layers_before_virtual_stage(e.configuration.model, s, i);
+             if (inside && recomputes_some(s) && s.recompute_layers == 0 && s.recompute_stages == 0)
+               return std::nullopt;
+             return fmt::format("{} listed for {} stages, recompute_layers {}, recompute_stages {}", listed.size(),
+                                stages, s.recompute_layers, s.recompute_stages);
+           }),
       rule("offload_modules_are_there", "strategy.offload_modules",
            "expert_fc1, moe_act and expert_fc2 need experts, mlp_fc1, mlp_act and mlp_fc2 layers without",
            {kTransformerConfig},

@@ -110,7 +110,8 @@ Axis read_axis(const Entry& entry) {
   axis.key = entry.key;
   axis.place = key_place(entry);
   axis.target = find_typed_key(entry.key, axis.place);
-  axis.values = read_values(entry.value, axis.target);
+  axis.any = entry.value.kind == Node::Kind::scalar && entry.value.text == "any" && may_be_any(axis.target.path);
+  axis.values = axis.any ? std::vector{scalar(entry.value, "none")} : read_values(entry.value, axis.target);
   return axis;
 }
 
@@ -158,6 +159,10 @@ void check_clashes(const std::vector<Factor>& factors) {
 
 }  // namespace
 
+bool may_be_any(const std::string& path) {
+  return path == "strategy.stage_layers" || path == "strategy.stage_recompute_layers";
+}
+
 const OptionInfo* option_of(const Target& target) {
   if (target.option) return target.option;
   if (!target.choice_section) return nullptr;
@@ -169,7 +174,8 @@ const OptionInfo* option_of(const Target& target) {
 std::vector<Node> read_values(const Node& node, const Target& target) {
   if (node.kind == Node::Kind::mapping) return read_range(node, target);
   if (node.kind != Node::Kind::sequence || node.items.empty())
-    node.fail(fmt::format("axis '{}' must be a list of values or {{range: [first, last, \"*2\"]}}, not {}", target.path,
+    node.fail(fmt::format("axis '{}' must be a list of values{} or {{range: [first, last, \"*2\"]}}, not {}",
+                          target.path, may_be_any(target.path) ? ", any," : "",
                           node.kind == Node::Kind::sequence ? "an empty list" : import::describe(node)));
   if (node.items.size() > kMaxAxisValues)
     node.fail(fmt::format("axis '{}' has more than {} values", target.path, kMaxAxisValues));
@@ -224,6 +230,7 @@ std::vector<Factor> read_factors(const Node* axes, const Node* zip) {
       for (const Entry& entry : mapping(group, "zip").entries) {
         factor.axes.push_back(read_axis(entry));
         const Axis& axis = factor.axes.back();
+        if (axis.any) axis.place.fail(fmt::format("'{}' may be any as an axis of its own, not in a zip", axis.key));
         if (axis.values.size() != factor.size())
           axis.place.fail(fmt::format("'{}' has {} values, but '{}' has {}; keys of a zip group move together",
                                       axis.key, axis.values.size(), factor.axes.front().key, factor.size()));

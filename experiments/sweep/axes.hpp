@@ -14,6 +14,7 @@ struct Axis {
   Target target;
   std::vector<import::Node> values;
   import::Node place;  // location of the key
+  bool any = false;    // its values are chosen by a search, which adds them; until then it has one, none
 };
 
 /// Axes that vary together; all have the same number of values.
@@ -21,6 +22,9 @@ struct Factor {
   std::vector<Axis> axes;
   std::size_t size() const { return axes.front().values.size(); }
 };
+
+/// Returns whether an axis of this key may be `any`.
+bool may_be_any(const std::string& path);
 
 /// Returns the factors in document order: first `axes`, then each group of `zip`; both may be null. Throws InputError
 /// for keys that do not exist or are repeated, and for lists that are empty, differ in length or repeat a value (in a

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/workload/schedule/stage_map.hpp"
 #include "experiments/sweep/axes.hpp"
 
 namespace manyworlds::experiments {
@@ -26,6 +27,31 @@ const std::vector<std::string_view>& keys_of_recomputation() {
   return all;
 }
 
+constexpr const char* kStageLayers = "strategy.stage_layers";
+constexpr const char* kStageRecompute = "strategy.stage_recompute_layers";
+
+std::int64_t number(const Settings& settings, const char* key) {
+  const core::OptionValue* value = settings.value(key);
+  return value != nullptr && std::holds_alternative<std::int64_t>(*value) ? std::get<std::int64_t>(*value) : 0;
+}
+
+/// Returns how many virtual stages there are; of a schedule that does not exist, any number.
+std::int64_t virtual_stages_of(const Settings& settings) {
+  const std::int64_t ranks = number(settings, "strategy.pp"), chunks = number(settings, "strategy.virtual_stages");
+  for (const core::workload::ScheduleType& type : core::workload::schedules())
+    if (type.name == settings.text("strategy.schedule"))
+      return core::workload::StageMap(type.stage_placement, ranks, chunks).count();
+  return ranks * chunks;
+}
+
+/// Returns a layer for each stage but the first, which has the others.
+std::string some_stage_layers(std::int64_t layers, std::int64_t stages) {
+  std::vector<std::int64_t> list(static_cast<std::size_t>(std::max<std::int64_t>(stages, 1)), 1);
+  list.front() = std::max<std::int64_t>(layers - stages + 1, 0);
+  if (stages > 1 && layers < stages) list.back() = 0;
+  return list_text(list);
+}
+
 bool is_of_transport(const std::string& path) {
   return path == "transport" || path.starts_with("transport.");
 }
@@ -36,9 +62,16 @@ bool is_among(const std::vector<std::string_view>& keys, const std::string& path
 
 }  // namespace
 
+std::string list_text(const std::vector<std::int64_t>& list) {
+  std::vector<std::string> texts;
+  for (const std::int64_t one : list) texts.push_back(std::to_string(one));
+  return core::join_list(texts);
+}
+
 bool OpenKeys::has(const std::string& path) const {
   return (network && is_of_transport(path)) || (replicas && is_among(keys_of_replicas(), path)) ||
-         (recompute && is_among(keys_of_recomputation(), path));
+         (recompute && is_among(keys_of_recomputation(), path)) || (stage_layers && path == kStageLayers) ||
+         (stage_recompute && path == kStageRecompute);
 }
 
 void OpenKeys::make_neutral(Settings& settings) const {
@@ -55,12 +88,18 @@ void OpenKeys::make_neutral(Settings& settings) const {
       settings.text("strategy.recompute") != "none" || settings.text("strategy.recompute_modules") != "none";
   if (recompute_kind || recompute_layers) settings["strategy.recompute_layers"] = recomputes ? one : none;
   if (recompute_kind || recompute_stages) settings["strategy.recompute_stages"] = recomputes ? one : none;
+  const std::int64_t stages = this->stages() ? virtual_stages_of(settings) : 0;
+  if (stage_layers) settings[kStageLayers] = some_stage_layers(number(settings, "model.layers"), stages);
+  if (stage_recompute)
+    settings[kStageRecompute] =
+        list_text(std::vector<std::int64_t>(static_cast<std::size_t>(recomputes ? stages : 0), 0));
 }
 
 OpenKeys& OpenKeys::operator|=(const OpenKeys& other) {
   for (bool OpenKeys::*member :
        {&OpenKeys::network, &OpenKeys::replicas, &OpenKeys::recompute, &OpenKeys::zero_stage, &OpenKeys::zero_group,
-        &OpenKeys::gradient_bits, &OpenKeys::recompute_kind, &OpenKeys::recompute_layers, &OpenKeys::recompute_stages})
+        &OpenKeys::gradient_bits, &OpenKeys::recompute_kind, &OpenKeys::recompute_layers, &OpenKeys::recompute_stages,
+        &OpenKeys::stage_layers, &OpenKeys::stage_recompute})
     this->*member |= other.*member;
   return *this;
 }
@@ -79,6 +118,8 @@ std::optional<OpenKeys> open_keys_of(const Factor& factor) {
     of_axis.recompute_layers = path == "strategy.recompute_layers";
     of_axis.recompute_stages = path == "strategy.recompute_stages";
     of_axis.recompute_kind = of_axis.recompute && !of_axis.recompute_layers && !of_axis.recompute_stages;
+    of_axis.stage_layers = axis.any && path == kStageLayers;
+    of_axis.stage_recompute = axis.any && path == kStageRecompute;
     if (!of_axis.any()) return std::nullopt;
     result |= of_axis;
   }

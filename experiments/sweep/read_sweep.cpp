@@ -130,6 +130,7 @@ void SweepReader::read_override(const std::string& given) {
       if (axis.target.path == target.path) {
         if (factor.size() > 1 && factor.axes.size() > 1)
           value.fail(fmt::format("'{}' is varied together with others in a zip; edit the zip", target.path));
+        axis.any = false;
         axis.values = {value};  // an axis that is overridden stays a column, with one value
         return;
       }

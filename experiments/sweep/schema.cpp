@@ -2,6 +2,8 @@
 // stands once: axes, and sections that the catalog fills, refer to it.
 #include "experiments/sweep/schema.hpp"
 
+#include "experiments/sweep/axes.hpp"
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -127,9 +129,11 @@ json list_of(json item) {
   return {{"type", "array"}, {"minItems", 1}, {"items", std::move(item)}};
 }
 
-/// Returns the schema of a list of what the schema at `place` allows, or of a range if the values are numbers.
-json axis_schema(const std::string& place, bool number) {
+/// Returns the schema of a list of what the schema at `place` allows, or of a range if the values are numbers, or of
+/// any value.
+json axis_schema(const std::string& place, bool number, bool any) {
   json list = list_of(reference(place));
+  if (any) return any_of({std::move(list), json{{"const", "any"}}});
   if (!number) return list;
   return any_of({std::move(list), reference("/$defs/range")});
 }
@@ -139,7 +143,8 @@ void add_axes(json& axes, const Section& section, const std::string& path, const
   const auto add = [&](const std::vector<OptionInfo>& options, const std::string& prefix, const std::string& object) {
     for (const OptionInfo& info : options)
       axes[prefix + info.name] =
-          axis_schema(object + "/properties/" + info.name, info.kind == Kind::integer || info.kind == Kind::real);
+          axis_schema(object + "/properties/" + info.name, info.kind == Kind::integer || info.kind == Kind::real,
+                      may_be_any(prefix + info.name));
   };
   const std::string prefix = path.empty() ? "" : path + ".";
   const std::string object = section.catalog.empty() ? place : place_of_kind(section.catalog) + "/anyOf/1";
@@ -152,7 +157,7 @@ void add_axes(json& axes, const Section& section, const std::string& path, const
   }
   for (const Section& child : section.subsections) {
     const std::string below = object + "/properties/" + child.name;
-    axes[prefix + child.name] = axis_schema(below, false);
+    axes[prefix + child.name] = axis_schema(below, false, false);
     add_axes(axes, child, prefix + child.name, below);
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/error.hpp"
 #include "experiments/rules/validity.hpp"
 
 namespace manyworlds::experiments {
@@ -14,10 +13,14 @@ Space::Space(const std::string& text, const std::string& file, const std::vector
       reader_(file, catalog_->get(), options) {
   reader_.read(text, overrides);
   for (const Factor& factor : reader_.factors()) {
-    MANYWORLDS_CHECK(factor.size() < kOpen, "an axis of {} values", factor.size());  // read_factors() takes fewer
     sizes_.push_back(factor.size());
     open_keys_.push_back(experiments::open_keys_of(factor));
   }
+}
+
+bool Space::has_any() const {
+  const std::vector<Factor>& all = reader_.factors();
+  return std::any_of(all.begin(), all.end(), [](const Factor& factor) { return factor.axes.front().any; });
 }
 
 double Space::points() const {
@@ -27,7 +30,7 @@ double Space::points() const {
 double Space::points_of(const Point& point) const {
   double count = 1;
   for (std::size_t factor = 0; factor < point.size(); ++factor)
-    if (point[factor] == kOpen) count *= static_cast<double>(sizes_[factor]);
+    if (point[factor] == kOpen && !is_any(factor)) count *= static_cast<double>(sizes_[factor]);
   return count;
 }
 
@@ -40,7 +43,7 @@ OpenKeys Space::open_keys_of(const Point& point) const {
 
 std::optional<Experiment> Space::Viewer::experiment_of(const Point& point) {
   SweepReader::Chosen chosen;
-  for (const std::uint16_t value : point) chosen.push_back(value == kOpen ? 0 : value);
+  for (const std::uint32_t value : point) chosen.push_back(value == kOpen ? 0 : value);
   const OpenKeys open = space_.open_keys_of(point);
   Experiment result;
   result.settings = space_.reader_.settings_of(chosen, open, borrower_);

@@ -17,8 +17,8 @@ namespace manyworlds::experiments {
 class Space {
  public:
   /// Of each factor the index of its value, or kOpen for one that can_stay_open().
-  using Point = std::vector<std::uint16_t>;
-  static constexpr std::uint16_t kOpen = UINT16_MAX;
+  using Point = std::vector<std::uint32_t>;
+  static constexpr std::uint32_t kOpen = UINT32_MAX;
 
   /// Reads a sweep as parse_sweep() does, but lists no point. `catalog` must outlive the space.
   Space(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
@@ -32,9 +32,17 @@ class Space {
   std::size_t factors() const { return sizes_.size(); }
   std::size_t size_of(std::size_t factor) const { return sizes_[factor]; }
   bool can_stay_open(std::size_t factor) const { return open_keys_[factor].has_value(); }
-  /// Returns how many points there are, valid or not; as a double, since axes make any number.
+  /// Whether a factor has no values of its own: a search chooses them, and until it has, they are open.
+  bool is_any(std::size_t factor) const { return reader_.factors()[factor].axes.front().any; }
+  bool has_any() const;
+  /// Gives such a factor of a point a value.
+  void choose(Point& point, std::size_t factor, const std::string& value) {
+    point[factor] = static_cast<std::uint32_t>(reader_.value_of_any(factor, value));
+  }
+  /// Returns how many points there are, valid or not, as a double, since axes make any number; an axis that may be
+  /// any counts once.
   double points() const;
-  /// Returns how many points a point with open factors stands for.
+  /// Returns how many points a point with open factors stands for, likewise.
   double points_of(const Point& point) const;
   /// Returns the families of keys of which a point leaves some open.
   OpenKeys open_keys_of(const Point& point) const;

@@ -246,11 +246,23 @@ void SweepReader::visit_all(std::uint64_t points) {
     for (std::uint64_t point = 0; point < points; ++point) visit_point(point);
 }
 
+std::size_t SweepReader::value_of_any(std::size_t factor, const std::string& value) {
+  std::vector<import::Node>& values = factors_[factor].axes.front().values;
+  const auto known = std::find_if(values.begin(), values.end(), [&](const auto& node) { return node.text == value; });
+  if (known != values.end()) return static_cast<std::size_t>(known - values.begin());
+  values.push_back(values.front());
+  values.back().text = value;
+  return values.size() - 1;
+}
+
 /// Returns how many points the axes make. Throws InputError if these are too many to be listed or drawn from.
 std::uint64_t SweepReader::points_to_list() const {
   const std::uint64_t limit = sample_ ? GridPermutation::kMaxPoints : options_.max_points;
   std::uint64_t points = 1;
   for (const Factor& factor : factors_) {
+    if (const Axis& axis = factor.axes.front(); axis.any)
+      axis.place.fail(
+          fmt::format("axis '{}' may be any where the best are asked for (best: K), without a sample", axis.key));
     if (points > limit / factor.size())
       axes_place_.fail(fmt::format("the axes make more than {} points; split the sweep{}", limit,
                                    sample_ ? ""

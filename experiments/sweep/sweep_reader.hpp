@@ -35,6 +35,8 @@ class SweepReader {
   Sweep list(const std::vector<Chosen>& points);
 
   const std::vector<Factor>& factors() const { return factors_; }
+  /// Returns the index of a value of an axis that may have any, which gets it unless it has it.
+  std::size_t value_of_any(std::size_t factor, const std::string& value);
   /// Returns the conditions of `where` anew: an expression is evaluated by one thread at a time.
   std::vector<Constraint> constraints() const { return {conditions_.begin(), conditions_.end()}; }
   const Sweep& sweep() const { return sweep_; }

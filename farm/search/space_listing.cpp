@@ -10,20 +10,13 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/step/estimate/lower_bound.hpp"
-#include "core/step/layout/memory_requirement.hpp"
-#include "core/step/run/simulation_context.hpp"
-#include "farm/plan/plan.hpp"
-#include "farm/results/result_tables.hpp"
+#include "farm/search/point_bounds.hpp"
 #include "farm/sweep/minimised_objective.hpp"
 #include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {
 namespace {
 
-using core::step::Configuration;
-using core::step::StepResult;
-using experiments::Experiment;
 using experiments::OpenKeys;
 using experiments::Space;
 using Point = Space::Point;
@@ -34,109 +27,6 @@ constexpr std::size_t kRootsAtOnce = 4096;
 constexpr std::size_t kNodesAtOnce = 64;  // opened together, whatever the number of threads
 constexpr double kRounding = 1e-9;        // of objectives, which are computed in floating point
 
-/// Returns whether any point that differs from the configuration in open keys may fit into memory: states that are
-/// sharded over all replicas, and all layers recomputed, without the buffers that either needs. What is recomputed of
-/// the configuration is neutral.
-bool may_fit(Configuration configuration, const OpenKeys& open) {
-  core::workload::Strategy& strategy = configuration.strategy;
-  const auto recomputes = [&] {
-    return strategy.recompute != core::workload::Recompute::none || strategy.recompute_modules != 0;
-  };
-  if (open.zero_stage) {
-    strategy.zero = strategy.replicas() > 1 ? 3 : 0;
-    strategy.stack.reduce_in_16bit = false;
-  }
-  if (open.recompute_kind) strategy.recompute = core::workload::Recompute::full, strategy.recompute_modules = 0;
-  if (open.recompute_kind || open.recompute_layers) strategy.recompute_layers = 0;
-  if (open.recompute_kind || open.recompute_stages) strategy.recompute_stages = 0;
-  const bool recomputes_more = recomputes() && (open.recompute_kind || open.recompute_layers || open.recompute_stages);
-  const auto fits = [&] {
-    const core::step::MemoryRequirement memory = memory_requirement_of(configuration);
-    std::int64_t least = memory.required.total();
-    if (open.zero_stage) least -= memory.required.gathered;
-    if (recomputes_more) least -= memory.required.recomputed;
-    if (open.zero_stage || recomputes_more) least -= memory.required.rounding;
-    return least <= memory.memory_bytes();
-  };
-  if (fits()) return true;
-  if (open.zero_stage || !open.gradient_bits) return false;
-  strategy.stack.reduce_in_16bit = !strategy.stack.reduce_in_16bit;
-  return fits();
-}
-
-/// Computes bounds of points, for one thread.
-class BoundingWorker {
- public:
-  explicit BoundingWorker(const Space& space) : space_(space), viewer_(space) {
-    rows_.name = space.sweep().name;
-    rows_.objective = space.sweep().objective;
-  }
-
-  /// Returns the best objective, minimised, that anything that the points stand for can have; infinity where nothing
-  /// is valid and fits.
-  std::vector<double> bounds_of(const std::vector<Point>& points, std::size_t begin, std::size_t end) {
-    std::vector<std::size_t> fitting;
-    std::vector<StepResult> steps;
-    rows_.experiments.clear();
-    for (std::size_t i = begin; i < end; ++i) {
-      std::optional<Experiment> experiment = viewer_.experiment_of(points[i]);
-      if (!experiment) continue;
-      const Configuration configuration = viewer_.configuration_of(*experiment);
-      const OpenKeys open = space_.open_keys_of(points[i]);
-      if (!may_fit(configuration, open)) continue;
-      StepResult at_best;
-      at_best.step_ps =
-          lower_bounds_.of(configuration, open.replicas ? core::step::Replicas::open : core::step::Replicas::counted);
-      steps.push_back(std::move(at_best));
-      add_row(std::move(*experiment));
-      fitting.push_back(i - begin);
-    }
-    std::vector<double> result(end - begin, kInfinity);
-    const std::vector<double> values = values_of(steps);
-    for (std::size_t i = 0; i < fitting.size(); ++i) result[fitting[i]] = values[i];
-    return result;
-  }
-
-  /// Returns the minimised objective of a point's analytic step.
-  double analytic_value_of(const Point& point) {
-    Experiment experiment = viewer_.experiment_of(point).value();
-    const StepResult step = analytic_step(viewer_.configuration_of(experiment), context_, known_);
-    rows_.experiments.clear();
-    add_row(std::move(experiment));
-    return values_of({step}).front();
-  }
-
- private:
-  void add_row(Experiment experiment) {
-    experiment.id = static_cast<std::uint32_t>(rows_.experiments.size());
-    rows_.experiments.push_back(std::move(experiment));
-  }
-
-  std::vector<double> values_of(const std::vector<StepResult>& steps) const {
-    Plan plan;
-    std::vector<Outcome> outcomes;
-    std::vector<std::uint32_t> ids;
-    for (std::uint32_t id = 0; id < steps.size(); ++id) {
-      ids.push_back(id);
-      plan.experiments.emplace_back().step = id;
-      plan.steps.emplace_back().experiment = id;
-      outcomes.push_back({Status::ok, core::step::encode(steps[id]), 0});
-    }
-    if (ids.empty()) return {};
-    const io::Results rows = make_rows(
-        rows_, plan, [&](std::uint32_t task) -> const Outcome& { return outcomes[task]; }, uncertainty_, ids);
-    return minimised_objective(rows, rows_.objective);
-  }
-
-  const Space& space_;
-  Space::Viewer viewer_;
-  experiments::Sweep rows_;
-  experiments::Uncertainty uncertainty_ = experiments::Uncertainty::compiled();
-  core::step::LowerBounds lower_bounds_;
-  core::step::SimulationContext context_;
-  core::step::IsolatedResults known_;
-};
-
 /// Workers that threads take turns with, so that each keeps its caches.
 class WorkerPool {
  public:
@@ -145,24 +35,24 @@ class WorkerPool {
   /// Calls work(worker) with one that nobody else has.
   template <class Work>
   void with_worker(const Work& work) {
-    std::unique_ptr<BoundingWorker> worker = take();
+    std::unique_ptr<PointBounds> worker = take();
     work(*worker);
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(worker));
   }
 
  private:
-  std::unique_ptr<BoundingWorker> take() {
+  std::unique_ptr<PointBounds> take() {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<BoundingWorker>(space_);
-    std::unique_ptr<BoundingWorker> worker = std::move(idle_.back());
+    if (idle_.empty()) return std::make_unique<PointBounds>(space_);
+    std::unique_ptr<PointBounds> worker = std::move(idle_.back());
     idle_.pop_back();
     return worker;
   }
 
   const Space& space_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<BoundingWorker>> idle_;
+  std::vector<std::unique_ptr<PointBounds>> idle_;
 };
 
 /// A point, of which factors may be open, and the best objective of what it stands for.
@@ -175,10 +65,15 @@ using BestFirst = std::priority_queue<Node, std::vector<Node>, std::greater<>>;
 
 class Listing {
  public:
-  Listing(const Space& space, const ListingLimits& limits, ListingProgress& progress)
+  Listing(Space& space, const ListingLimits& limits, ListingProgress& progress)
       : space_(space), limits_(limits), progress_(progress), pool_(space) {
-    for (std::size_t factor = 0; factor < space.factors(); ++factor)
-      (space.can_stay_open(factor) ? open_factors_ : chosen_factors_).push_back(factor);
+    const bool recompute_by_stages = has_any_recompute();
+    for (std::size_t factor = 0; factor < space.factors(); ++factor) {
+      // What stages recompute follows from memory only where it is known how.
+      const bool may_stay_open =
+          space.can_stay_open(factor) && !(recompute_by_stages && open_keys_of(factor).recompute);
+      (space.is_any(factor) ? any_factors_ : may_stay_open ? open_factors_ : chosen_factors_).push_back(factor);
+    }
     // What is recomputed decides most of whether a layout fits. Where the network alone is open, all that a node stands
     // for has its bound.
     std::stable_sort(open_factors_.begin(), open_factors_.end(),
@@ -196,22 +91,34 @@ class Listing {
   }
 
   std::vector<Point> take_points() { return std::move(listed_); }
+  double points() const { return points_; }
   /// Returns the best bound of all points that are not listed; infinity if there are none.
-  double bound_of_others() const { return std::min(next_of(nodes_), next_of(leaves_)); }
+  double bound_of_others() const { return std::min(next_bound(), other_stages_); }
 
  private:
-  int rank_of(std::size_t factor) const {
+  OpenKeys open_keys_of(std::size_t factor) const {
     Point point(space_.factors(), 0);
     point[factor] = Space::kOpen;
-    const OpenKeys open = space_.open_keys_of(point);
+    return space_.open_keys_of(point);
+  }
+
+  bool has_any_recompute() const {
+    for (std::size_t factor = 0; factor < space_.factors(); ++factor)
+      if (space_.is_any(factor) && open_keys_of(factor).stage_recompute) return true;
+    return false;
+  }
+
+  int rank_of(std::size_t factor) const {
+    const OpenKeys open = open_keys_of(factor);
     if (open.recompute) return open.recompute_kind ? 0 : 1;
     return open.replicas ? 2 : 3;
   }
 
   static double next_of(const BestFirst& nodes) { return nodes.empty() ? kInfinity : nodes.top().bound; }
 
+  double next_bound() const { return std::min(next_of(nodes_), next_of(leaves_)); }
   bool is_over() const {
-    const double next = bound_of_others();
+    const double next = next_bound();
     return next == kInfinity || next > cutoff_ || listed_.size() >= limits_.points;
   }
   bool is_leaf_next() const { return next_of(leaves_) <= next_of(nodes_); }
@@ -233,13 +140,14 @@ class Listing {
                       roots, kMaxRoots),
           space_.sweep().name);
     Point point(space_.factors(), 0);
-    for (const std::size_t factor : open_factors_) point[factor] = Space::kOpen;
+    for (const auto& factors : {open_factors_, any_factors_})
+      for (const std::size_t factor : factors) point[factor] = Space::kOpen;
     std::vector<Point> some;
     for (double i = 0; i < roots; ++i) {
       some.push_back(point);
       if (some.size() == kRootsAtOnce) add(std::exchange(some, {}), {});
       for (std::size_t f = chosen_factors_.size(); f-- > 0;) {
-        std::uint16_t& value = point[chosen_factors_[f]];
+        std::uint32_t& value = point[chosen_factors_[f]];
         if (++value < space_.size_of(chosen_factors_[f])) break;
         value = 0;
       }
@@ -257,7 +165,7 @@ class Listing {
       const std::size_t factor = next_factor(node.point).value();
       for (std::size_t value = 0; value < space_.size_of(factor); ++value) {
         children.push_back(node.point);
-        children.back()[factor] = static_cast<std::uint16_t>(value);
+        children.back()[factor] = static_cast<std::uint32_t>(value);
         parents.push_back(node.bound);
       }
     }
@@ -266,29 +174,45 @@ class Listing {
 
   /// Adds points by their bounds, which `parents`, if it is not empty, has the bounds of what stood for them.
   void add(const std::vector<Point>& points, const std::vector<double>& parents) {
-    std::vector<double> bounds(points.size());
+    std::vector<PointBound> bounds(points.size());
     for_each_slice(points.size(), [&](std::size_t begin, std::size_t end) {
-      pool_.with_worker([&](BoundingWorker& worker) {
-        const std::vector<double> some = worker.bounds_of(points, begin, end);
+      pool_.with_worker([&](PointBounds& worker) {
+        const std::vector<PointBound> some = worker.of(points, begin, end);
         std::copy(some.begin(), some.end(), bounds.begin() + static_cast<std::ptrdiff_t>(begin));
+        progress_.looked_at += end - begin;
       });
     });
     for (std::size_t i = 0; i < points.size(); ++i) {
-      if (bounds[i] == kInfinity) continue;
+      if (parents.empty()) points_ += bounds[i].points;
+      double bound = bounds[i].objective;
+      if (bound == kInfinity) continue;
       if (!parents.empty()) {
-        MANYWORLDS_CHECK(bounds[i] >= better_by(parents[i], kRounding), "a part of a space is better than all of it");
-        bounds[i] = std::max(bounds[i], parents[i]);
+        MANYWORLDS_CHECK(bound >= better_by(parents[i], kRounding), "a part of a space is better than all of it");
+        bound = std::max(bound, parents[i]);
       }
-      (next_factor(points[i]) ? nodes_ : leaves_).push({bounds[i], points[i]});
+      (next_factor(points[i]) ? nodes_ : leaves_).push({bound, points[i]});
     }
-    progress_.looked_at += points.size();
   }
 
   void list_next() {
-    listed_.push_back(leaves_.top().point);
+    Node leaf = leaves_.top();
     leaves_.pop();
+    if (!any_factors_.empty()) choose_stages(leaf);
+    listed_.push_back(std::move(leaf.point));
     progress_.listed = listed_.size();
     if (listed_.size() == limits_.pilots) set_cutoff();
+  }
+
+  /// Gives a leaf the layers of its stages that are best by its bound. Others are no better than this bound.
+  void choose_stages(Node& leaf) {
+    core::step::BestStages best;
+    pool_.with_worker([&](PointBounds& worker) { best = worker.best_stages_of(leaf.point); });
+    other_stages_ = std::min(other_stages_, leaf.bound);
+    for (const std::size_t factor : any_factors_) {
+      const bool layers = open_keys_of(factor).stage_layers;
+      space_.choose(leaf.point, factor,
+                    experiments::list_text(layers ? best.stage_layers : best.stage_recompute_layers));
+    }
   }
 
   void set_cutoff() {
@@ -296,7 +220,7 @@ class Listing {
     for_each_slice(
         listed_.size(),
         [&](std::size_t begin, std::size_t end) {
-          pool_.with_worker([&](BoundingWorker& worker) {
+          pool_.with_worker([&](PointBounds& worker) {
             for (std::size_t i = begin; i < end; ++i) values[i] = worker.analytic_value_of(listed_[i]);
           });
         },
@@ -305,14 +229,17 @@ class Listing {
     cutoff_ = better_by(best, space_.sweep().gap - limits_.margin);
   }
 
-  const Space& space_;
+  Space& space_;
   const ListingLimits limits_;
   ListingProgress& progress_;
   WorkerPool pool_;
   std::vector<std::size_t> chosen_factors_, open_factors_;  // the latter in the order of opening
+  std::vector<std::size_t> any_factors_;                    // whose values are chosen when a point is listed
   BestFirst nodes_, leaves_;                                // of which some factor is open, and of which none is
   std::vector<Point> listed_;
-  double cutoff_ = kInfinity;  // nothing with a worse bound is listed
+  double points_ = 0;                // of all roots
+  double other_stages_ = kInfinity;  // the best bound of points that differ from listed ones in their stages alone
+  double cutoff_ = kInfinity;        // nothing with a worse bound is listed
 };
 
 }  // namespace
@@ -320,12 +247,13 @@ class Listing {
 experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingProgress* progress) {
   ListingProgress own;
   ListingProgress& told = progress != nullptr ? *progress : own;
-  experiments::ListedSpace about{space.points(), 0, std::nullopt};
+  experiments::ListedSpace about;
   std::vector<Point> points;
   space.prepare();
   {
     Listing listing(space, limits, told);
     listing.run();
+    about.points = listing.points();
     about.looked_at = static_cast<double>(told.looked_at);
     const double bound = listing.bound_of_others();
     if (bound != kInfinity) about.bound = minimised(bound, space.sweep().objective);

@@ -48,6 +48,7 @@ const std::map<std::string, std::vector<std::string>> kNumbers{
     {"strategy.empty_layers", {"0", "1", "2"}},
     {"strategy.recompute_layers", {"0", "1"}},
     {"strategy.recompute_stages", {"0", "1"}},
+    {"strategy.stage_recompute_layers", {"none", "2+3", "0+1+2+1"}},
     {"strategy.offload_layers", {"0", "1"}},
     {"strategy.offload_stages", {"0", "1"}},
     {"strategy.zero", {"0", "1", "2", "3"}},

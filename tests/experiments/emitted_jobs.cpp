@@ -177,6 +177,7 @@ struct Draw {
         {"strategy.recompute", {"per_op"}},
         {"strategy.recompute_stages", {"1"}},
         {"strategy.recompute_layers", {"1"}},
+        {"strategy.stage_recompute_layers", {"0+1", "1+0+2+1"}},
         {"strategy.offload_layers", {"1"}},
         {"strategy.expert_recompute_tokens", {"20"}},
         {"strategy.hot_experts", {"true"}},

@@ -54,6 +54,7 @@ const std::vector<Breach> kBreaches{
     {"stages_by_cost", {"strategy.split=by_cost", "model.layers=4", "strategy.pp=8"}},
     {"listed_layers", {"strategy.stage_layers=1+2"}},
     {"listed_layers", {"strategy.stage_layers=2+2", "strategy.empty_layers=2"}},
+    {"listed_recompute", {"strategy.stage_recompute_layers=1+1"}},
     {"empty_layers_fit", {"strategy.pp=1", "strategy.empty_layers=2"}},
     {"empty_layers_fit", {"strategy.split=light_last", "strategy.empty_layers=1"}},
     {"recompute_modules_beside", {"strategy.recompute=full", "strategy.recompute_modules=layernorm"}},

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/step/estimate/lower_bound.hpp"
@@ -140,6 +142,102 @@ TEST_CASE("what an open point excludes, all that it stands for is excluded by, a
   }
   CHECK(compared > 500);
   CHECK(excluded > 100);
+}
+
+namespace {
+
+const std::string kAny =
+    "name: stages\n"
+    "assume: 2021\n"
+    "base:\n"
+    "  model: {like: gpt3-1.3b, layers: 6}\n"
+    "  cluster: {like: dgx_a100_superpod, nodes: 2, gpu: {like: a100_40, memory_gib: 6}}\n"
+    "  topology: rail_optimized\n"
+    "  strategy: {global_batch: 512, micro_batch: 4, stack: megatron-core}\n"
+    "axes:\n"
+    "  strategy.pp: [1, 2, 4]\n"
+    "  strategy.stage_layers: any\n"
+    "  strategy.stage_recompute_layers: any\n"
+    "  strategy.recompute: [none, full]\n"
+    "  strategy.zero: [1, 2]\n";
+
+/// Returns the document with every list of layers that some pipeline may have in the place of any.
+std::string with_all_lists(std::string text) {
+  std::string layers, recomputed = "none, 0";
+  for (int a = 0; a <= 6; ++a) {
+    layers += std::string(a > 0 ? ", " : "") + std::to_string(a) + "+" + std::to_string(6 - a);
+    for (int b = 0; a + b <= 6; ++b) {
+      recomputed += ", " + std::to_string(a) + "+" + std::to_string(b);
+      for (int c = 0; a + b + c <= 6; ++c) {
+        const std::string list = std::to_string(a) + "+" + std::to_string(b) + "+" + std::to_string(c) + "+";
+        for (int d = 0; a + b + c + d <= 6; ++d) recomputed += ", " + list + std::to_string(d);
+        layers += ", " + list + std::to_string(6 - a - b - c);
+      }
+    }
+  }
+  for (int a = 1; a <= 6; ++a) recomputed += ", " + std::to_string(a);
+  const std::string any = ": any\n";
+  text.replace(text.find(any), any.size(), ": [6, " + layers + "]\n");
+  text.replace(text.find(any), any.size(), ": [" + recomputed + "]\n");
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("of stages with any layers the best are listed, with a bound of all others") {
+  Space space(kAny, "stages.yaml", {}, catalog());
+  space.ask_for_best(1, 0);
+  const experiments::Sweep sweep = list_best(std::move(space), {.points = 100'000, .pilots = SIZE_MAX});
+  // Each pipeline, kind of recomputation and stage of ZeRO that fits, with what is best for its stages.
+  REQUIRE(sweep.experiments.size() >= 6);
+  REQUIRE(sweep.space->bound);
+  experiments::GraphCache graphs;
+  experiments::ConfigReader reader;
+  Footprints footprints;
+  const auto rates_of = [&](const experiments::Sweep& listed) {
+    std::map<std::tuple<std::int64_t, std::string, std::int64_t>, double> best;
+    for (const auto& one : listed.experiments) {
+      const core::step::Configuration configuration = configure(one, graphs, reader);
+      const auto memory = footprints.requirement_of(configuration);
+      if (memory.required.total() > memory.memory_bytes()) continue;
+      const core::workload::Strategy& s = configuration.strategy;
+      const auto tokens = static_cast<double>(s.global_batch * configuration.model.sequence);
+      double& rate = best[{s.pp, one.settings.text("strategy.recompute"), s.zero}];
+      rate = std::max(rate, tokens / static_cast<double>(s.tp * s.cp * s.pp * s.dp) /
+                                core::seconds(core::step::lower_bound_ps(configuration)));
+    }
+    return best;
+  };
+  const auto listed = rates_of(sweep);
+  CHECK(listed.size() == sweep.experiments.size());
+  const experiments::Sweep every =
+      experiments::parse_sweep(with_all_lists(kAny), "stages.yaml", {}, catalog(), {.max_points = 10'000'000});
+  const auto all = rates_of(every);
+  CHECK(every.experiments.size() > 2'000);
+  CHECK(all.size() == listed.size());
+  double recomputing = 0;
+  for (const auto& [group, rate] : all) {
+    CAPTURE(std::get<0>(group), std::get<1>(group), std::get<2>(group));
+    CHECK(rate <= *sweep.space->bound * (1 + 1e-9));
+    REQUIRE(listed.contains(group));
+    CHECK(listed.at(group) >= 0.97 * rate);
+    CHECK(listed.at(group) <= rate * (1 + 1e-9));
+  }
+  for (const auto& one : sweep.experiments)
+    recomputing += one.settings.text("strategy.stage_recompute_layers").find_first_of("123456") != std::string::npos;
+  CHECK(recomputing > 0);
+  CHECK(sweep.space->points > 2'000);
+}
+
+TEST_CASE("stages may have any layers where the best are asked for, in a schedule that does not fix them") {
+  CHECK_THROWS_WITH(experiments::parse_sweep(kAny, "stages.yaml", {}, catalog()),
+                    Catch::Contains("stages.yaml:10:") && Catch::Contains("where the best are asked for (best: K)"));
+  CHECK_THROWS_WITH(
+      list_best(Space(kAny, "stages.yaml", {"strategy.schedule=dualpipe", "strategy.virtual_stages=2"}, catalog())),
+      Catch::Contains("under schedule dualpipe: two ranks hold the same layers"));
+  const auto sweep = experiments::parse_sweep(
+      kAny, "stages.yaml", {"strategy.stage_layers=none", "strategy.stage_recompute_layers=none"}, catalog());
+  CHECK(sweep.experiments.size() == 8);  // six layers are no multiple of four
 }
 
 TEST_CASE("a space that bounds cannot narrow is refused, and so is one of which nothing fits") {

@@ -2,21 +2,13 @@
 // so that a search discards most layouts without simulating them. docs/model/bounds.md has the inequalities.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <tuple>
 
-#include "core/step/estimate/pipeline_passes.hpp"
-#include "core/step/estimate/strided_collectives.hpp"
-#include "core/step/layout/configuration.hpp"
+#include "core/step/estimate/rank_work.hpp"
 
 namespace manyworlds::core::step {
-
-/// Whether a bound counts what replicas do together: gradients, parameters, the optimizer. If it does not, it holds
-/// whatever ZeRO stage, sharding group, buckets and precision of gradients the configuration has, and however these
-/// overlap.
-enum class Replicas : std::uint8_t { counted, open };
 
 /// Lower bounds of many steps, of which equal pipelines have one order of passes. Not thread-safe.
 class LowerBounds {
@@ -26,6 +18,8 @@ class LowerBounds {
   /// pipeline take at least. Takes tens of microseconds to milliseconds. Sizes must be valid
   /// (experiments/rules/validity.hpp).
   Time of(const Configuration& configuration, Replicas replicas = Replicas::counted);
+  /// Returns the fastest links of the configuration's fabric, until the next call.
+  const Links& links_of(const Configuration& configuration);
 
  private:
   /// Returns a pipeline's passes; null where their order depends on more than its sizes, or is too long.

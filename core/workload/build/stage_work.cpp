@@ -123,7 +123,7 @@ StageWork built_stage_work(const Model& model, const Strategy& strategy, const c
     if (stages.is_first(stage, chunk)) parts.push_back(builder.embedding());
     std::int64_t layer_index = 0;
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, layer_index++)));
+      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, chunk, layer_index++)));
     if (stages.is_last(stage, chunk)) parts.push_back(builder.head());
   }
   for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.model_order.push_back(chunk);

@@ -20,8 +20,9 @@ struct ActivationPolicy {
   auto operator<=>(const ActivationPolicy&) const = default;
 };
 
-/// Returns the policy of layer `layer_index` of a chunk of pipeline rank `stage`.
-ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t layer_index);
+/// Returns the policy of layer `layer_index` of chunk `chunk` of pipeline rank `stage`.
+ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk,
+                                   std::int64_t layer_index);
 
 /// Moves recomputed activations of a layer's operators from saved to recomputed bytes, and sets before whose backward
 /// pass each forward pass is repeated: before that of the last operator that needs its output.

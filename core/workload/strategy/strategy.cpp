@@ -51,6 +51,11 @@ const OptionTable<Strategy>& strategy_options() {
       option("recompute_stages", &Strategy::recompute_stages,
              "number of first pipeline ranks to which recompute and recompute_modules apply; 0: all", {0, 1'024},
              "stages"),
+      integer_list("stage_recompute_layers", &Strategy::stage_recompute_layers,
+                   "numbers of first layers of each of the pp x virtual_stages virtual stages (dualpipe: pp), in model "
+                   "order, to which recompute and recompute_modules apply; none: as recompute_layers and "
+                   "recompute_stages say",
+                   {0, 1'000'000}),
       flag_list(
           "offload_modules", &Strategy::offload_modules, offload_module_names(),
           "parts of a layer whose inputs are in the host's memory between forward and backward pass (Megatron-Core's "

@@ -47,11 +47,12 @@ struct Strategy {
   std::vector<std::int64_t> stage_layers = {};  // layers of each virtual stage; empty: as `split` distributes them
   std::int64_t empty_layers = 0;                // layers without cost, behind the model's own
   Recompute recompute = Recompute::none;
-  Modules recompute_modules = 0;      // a set of workload::recompute
-  std::int64_t recompute_layers = 0;  // first layers of each chunk that recompute; 0: all
-  std::int64_t recompute_stages = 0;  // first pipeline ranks that recompute; 0: all
-  Modules offload_modules = 0;        // a set of workload::offload
-  std::int64_t offload_layers = 0;    // first layers of each chunk, and first pipeline ranks, that offload; 0: all
+  Modules recompute_modules = 0;                          // a set of workload::recompute
+  std::int64_t recompute_layers = 0;                      // first layers of each chunk that recompute; 0: all
+  std::int64_t recompute_stages = 0;                      // first pipeline ranks that recompute; 0: all
+  std::vector<std::int64_t> stage_recompute_layers = {};  // first layers of each virtual stage that recompute; or empty
+  Modules offload_modules = 0;                            // a set of workload::offload
+  std::int64_t offload_layers = 0;  // first layers of each chunk, and first pipeline ranks, that offload; 0: all
   std::int64_t offload_stages = 0;
   bool sequence_parallel = false;
   std::int64_t zero = 0;                        // ZeRO stage

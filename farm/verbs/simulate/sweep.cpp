@@ -66,8 +66,12 @@ experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts:
   experiments::Sweep asked = space.sweep();
   ask_for_best(parsed, asked);
   space.ask_for_best(asked.best, asked.gap);
-  if (asked.best == 0 || space.has_sample() || space.points() <= ListingLimits().points) return std::move(space).list();
-  print_message("{:.3g} points: their lower bounds, best first\n", space.points());
+  const bool small = !space.has_any() && space.points() <= static_cast<double>(ListingLimits().points);
+  if (asked.best == 0 || space.has_sample() || small) return std::move(space).list();
+  if (space.has_any())
+    print_message("{:.3g} points, and any layers of their stages: their lower bounds, best first\n", space.points());
+  else
+    print_message("{:.3g} points: their lower bounds, best first\n", space.points());
   ListingProgress progress;
   const TickingLine line([&](double elapsed_s) {
     return fmt::format("{} bounds, {} points listed, {:.0f} s", progress.looked_at.load(), progress.listed.load(),

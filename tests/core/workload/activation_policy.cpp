@@ -63,7 +63,7 @@ Modules module_named(const std::string& name) {
 }
 
 memory::LayerBytes bytes_of(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return memory::layer_bytes(model, strategy, {kind, activation_policy(strategy, 0, 0), 0});
+  return memory::layer_bytes(model, strategy, {kind, activation_policy(strategy, 0, 0, 0), 0});
 }
 
 struct ModelCase {
@@ -102,7 +102,7 @@ TEST_CASE("each recomputed module saves so much less, and its forward kernels ru
           for (const WorkItem& work : each.forward)
             if (work.kernel() && given.recompute.count(std::string(each.name)))
               forward.insert(std::string(work.kernel()->shape.name));
-        apply_activation_policy(operators, activation_policy(less, 0, 0), rank_shapes(model, less));
+        apply_activation_policy(operators, activation_policy(less, 0, 0, 0), rank_shapes(model, less));
         for (const Phase& phase : backward_pass(operators))
           for (const WorkItem& work : phase.ops)
             if (phase.category == StepPart::recompute && work.kernel())
@@ -189,7 +189,7 @@ TEST_CASE("a compiler leaves out of recomputation the projection whose result no
       const auto run_again = [&] {
         std::multiset<std::string> names;
         auto operators = layer_operators(model, strategy, {});
-        apply_activation_policy(operators, activation_policy(strategy, 0, 0), rank_shapes(model, strategy));
+        apply_activation_policy(operators, activation_policy(strategy, 0, 0, 0), rank_shapes(model, strategy));
         for (const Operator& each : operators)
           if (each.recompute_before != kNotRecomputed) names.insert(std::string(each.name));
         return names;
@@ -268,7 +268,7 @@ TEST_CASE("op by op, attention and every other GEMM are saved, and below 16 bits
       CHECK(bytes_of(model, strategy, {}).saved.bytes ==
             2 * tokens * h / t + gemm_outputs + attention_output + 4 * tokens * model.heads / t);
       std::vector<Operator> layer = layer_operators(model, strategy);
-      apply_activation_policy(layer, activation_policy(strategy, 0, 0), shapes);
+      apply_activation_policy(layer, activation_policy(strategy, 0, 0, 0), shapes);
       std::int64_t flops = 0;
       for (const Operator& each : layer)
         if (each.recompute_before != kNotRecomputed)

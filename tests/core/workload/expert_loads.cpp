@@ -163,7 +163,7 @@ TEST_CASE("ranks whose experts get more than the limit compute them again, and n
     for (const std::int64_t layer : {1, 2}) {
       const RankLoad load = load_of(model, strategy, layer, rank);
       const LayerKind kind = model.layer_kind(layer);
-      const memory::LayerKey at{kind, activation_policy(strategy, 0, 0), rank};
+      const memory::LayerKey at{kind, activation_policy(strategy, 0, 0, 0), rank};
       const auto saved = memory::layer_bytes(model, never, at), less = memory::layer_bytes(model, strategy, at);
       if (load.computed <= 9'000) {
         CHECK(less.saved.bytes == saved.saved.bytes);
@@ -210,7 +210,7 @@ TEST_CASE("with selective recomputation of attention a loaded rank computes both
   Strategy full = strategy;
   full.recompute = Recompute::full, strategy.expert_recompute_tokens = 0;
   auto experts = layer_operators(model, full, model.layer_kind(1), 0);
-  apply_activation_policy(experts, activation_policy(full, 0, 0), rank_shapes(model, full));
+  apply_activation_policy(experts, activation_policy(full, 0, 0, 0), rank_shapes(model, full));
   CHECK(backward_pass(experts).size() == 2);  // all of it once, and no part of it a second time
 }
 

@@ -30,7 +30,7 @@ Model small_gpt(std::int64_t layers) {
 /// The bytes of a layer that go to the host.
 std::int64_t away_of(const Model& model, const Strategy& strategy) {
   auto operators = layer_operators(model, strategy);
-  const ActivationPolicy policy = activation_policy(strategy, 0, 0);
+  const ActivationPolicy policy = activation_policy(strategy, 0, 0, 0);
   apply_activation_policy(operators, policy, rank_shapes(model, strategy));
   return offloaded_bytes(operators, policy);
 }
