@@ -34,6 +34,7 @@ struct Row {
   std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
   RowCosts costs;
   std::optional<core::Time> bound_ps = {};  // of a sweep that asks for its best
+  std::string bounded_by = {};              // what that is: sums or analytic
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   bool packets() const { return configuration.transport.fidelity == core::network::Fidelity::packet; }

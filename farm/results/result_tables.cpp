@@ -15,12 +15,12 @@
 #include "core/step/run/result.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "core/workload/layer/expert_load.hpp"
-#include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/analysis/guesses.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/catalog/calibration.hpp"
+#include "farm/results/kernel_columns.hpp"
 #include "farm/results/result_costs.hpp"
 #include "farm/results/result_row.hpp"
 #include "farm/results/subsimulation_table.hpp"
@@ -30,6 +30,8 @@ namespace {
 
 using core::step::StepResult;
 using io::Column;
+
+constexpr const char* kAnalytic = "analytic";
 
 void add_status_columns(std::vector<Column>& to, const Rows& rows) {
   to.push_back(text_column(
@@ -76,6 +78,11 @@ void add_bounds(std::vector<Column>& to, const Rows& rows) {
                 "NaN where there is "
                 "none",
                 std::move(values)});
+  to.push_back(
+      text_column("bounded_by",
+                  "what step_time_bound_s is: sums over a micro-batch, or the analytic step; empty where there "
+                  "is none",
+                  rows, [](const Row& row) { return row.bounded_by; }));
 }
 
 void add_throughput_columns(std::vector<Column>& to, const Rows& rows) {
@@ -147,69 +154,6 @@ void add_breakdown(std::vector<Column>& to, const Rows& rows) {
   for (const core::workload::StepPartInfo& part : core::workload::kStepParts)
     to.push_back(real_column(std::string(part.column), "s", fmt::format("{}, mean over ranks", part.description), rows,
                              [&](const Row& row) { return row.step->breakdown[part.part]; }));
-}
-
-/// Returns the share of the kernels' time that is modelled, with guessed rates or with others.
-double modelled_share(const Row& row, bool guessed) {
-  double sum = 0;
-  for (std::size_t kind = 0; kind < row.guessed.size(); ++kind)
-    if (row.guessed[kind] == guessed) sum += row.step->kernel_shares.modelled[kind];
-  return sum;
-}
-
-/// Adds what the time of all kernels is based on.
-void add_time_basis(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(real_column("time_measured", "",
-                           "share of the kernels' time, over all ranks, with a measurement of the same shape", rows,
-                           [](const Row& row) { return row.step->kernel_shares.measured; }));
-  to.push_back(real_column("time_interpolated", "", "share of it with measurements of shapes that are near", rows,
-                           [](const Row& row) { return row.step->kernel_shares.interpolated; }));
-  to.push_back(real_column("time_modelled", "", "share of it by the model, with rates that are known, read or fitted",
-                           rows, [](const Row& row) { return modelled_share(row, false); }));
-  to.push_back(real_column("time_guessed", "", "share of it by the model, with a rate that is a guess", rows,
-                           [](const Row& row) { return modelled_share(row, true); }));
-}
-
-/// Adds the sources of kernel times for experiments with a table of measured times.
-void add_measured_kernels(std::vector<Column>& to, const Rows& rows) {
-  using core::compute::CostLevel;
-  using core::workload::Disagreement;
-  using core::workload::MeasurementCoverage;
-  if (std::none_of(rows.begin(), rows.end(), [](const Row& row) { return row.configuration.gpu.measured; })) return;
-  const auto add_column = [&](std::string name, std::string description,
-                              const std::function<double(const MeasurementCoverage&)>& value) {
-    std::vector<double> values;
-    for (const Row& row : rows) values.push_back(row.kernels ? value(*row.kernels) : kNaN);
-    to.push_back({std::move(name), "", std::move(description) + "; NaN without a table", std::move(values)});
-  };
-  struct Part {
-    const char *name, *description;
-    CostLevel level;
-  };
-  for (const Part& part :
-       {Part{"time_by_layers", "share of kernel time taken from measured layers", CostLevel::layer},
-        Part{"time_by_submodules", "share of kernel time taken from measured submodules", CostLevel::submodule},
-        Part{"time_by_kernels", "share of kernel time taken from measured kernels", CostLevel::kernel},
-        Part{"time_by_model", "share of kernel time computed by the cost model", CostLevel::model}})
-    add_column(part.name, part.description,
-               [&](const MeasurementCoverage& account) { return account.share(part.level); });
-  std::vector<std::int64_t> used;
-  for (const Row& row : rows) used.push_back(row.kernels ? core::workload::rows_used(row.kernels->costs) : kNoCount);
-  to.push_back({"measured_rows", "", "rows of the table of measured times that fit; -1 without a table", used});
-  const auto disagreement = [&](const std::string& name, const std::string& description,
-                                Disagreement (*disagreement_of)(const core::workload::KernelCosts&)) {
-    add_column(name, description,
-               [&](const MeasurementCoverage& account) { return disagreement_of(account.costs).share; });
-    to.push_back(text_column(name + "_at", "where that is; empty: no time has two sources", rows, [&](const Row& row) {
-      return row.kernels ? disagreement_of(row.kernels->costs).at : std::string();
-    }));
-  };
-  disagreement("levels_disagree",
-               "of a layer or submodule that is measured as a whole and in parts, the sum of the parts over the whole, "
-               "less 1, where that is farthest from 0",
-               core::workload::level_disagreement);
-  disagreement("model_disagrees", "of what is measured, the model's time over it, less 1, where farthest from 0",
-               core::workload::model_disagreement);
 }
 
 /// Adds the effect of routers and capacity on the experts' tokens if some row's experts are not balanced.
@@ -305,6 +249,67 @@ void add_fluid_error(std::vector<Column>& to, const Rows& rows) {
                   }));
 }
 
+RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult* step,
+                  experiments::GraphCache& graphs) {
+  StepResult one_second_step;
+  one_second_step.step_ps = core::kSecond;
+  one_second_step.breakdown[core::workload::StepPart::forward] = 1;
+  // Building the graph takes time, and only a known power of switch ports needs it.
+  const bool counts_ports = config.machine_power.switch_port_power_w > 0 && config.cluster.nodes > 1;
+  const auto graph = counts_ports ? graphs.get(config) : nullptr;
+  return {experiments::costs_of(config, step != nullptr ? *step : one_second_step, graph.get()), step != nullptr};
+}
+
+/// A row of each experiment as if its step took no longer than its bound.
+class RowsAtBounds {
+ public:
+  RowsAtBounds(const Rows& rows, const Plan& plan, const OutcomeOf& outcome, experiments::GraphCache& graphs)
+      : steps_(rows.size()) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Row row = rows[i];
+      row.step = nullptr;
+      if (row.bound_ps) {
+        if (row.bounded_by == kAnalytic)
+          steps_[i] = core::step::decode_step(outcome(plan.task_of_bound(plan.steps[row.planned.step].bound)).bytes);
+        steps_[i].step_ps = *row.bound_ps;
+        row.step = &steps_[i];
+      }
+      row.costs = costs_of(row.experiment.config(), row.step, graphs);
+      rows_.push_back(std::move(row));
+    }
+  }
+  const Rows& rows() const { return rows_; }
+
+ private:
+  std::vector<StepResult> steps_;
+  Rows rows_;
+};
+
+std::vector<Column> cost_columns_of(const Rows& rows, const std::string& objective) {
+  std::vector<const RowCosts*> all;
+  for (const Row& row : rows) all.push_back(&row.costs);
+  return cost_columns(all, objective);
+}
+
+/// Adds the objective at the bounds, unless it is the step time, which step_time_bound_s has.
+void add_objective_bound(io::Table& to, const Rows& at_bounds, const std::string& objective) {
+  const auto place = std::find_if(to.columns.begin(), to.columns.end(),
+                                  [](const Column& column) { return column.name == "bounded_by"; });
+  if (place == to.columns.end() || objective == "step_time_s") return;
+  std::vector<Column> columns = cost_columns_of(at_bounds, objective);
+  add_throughput_columns(columns, at_bounds);
+  for (Column& column : columns)
+    if (column.name == objective) {
+      column.name += io::kBoundSuffix;
+      column.description = fmt::format(
+          "{} if the step took step_time_bound_s: it cannot be better; NaN where there is no "
+          "bound",
+          objective);
+      to.columns.insert(place, std::move(column));
+      return;
+    }
+}
+
 io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
   io::Table table;
   table.columns.push_back(integer_column("id", "", "number of the experiment, in spec order", rows,
@@ -315,9 +320,7 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     }));
   std::vector<Column> computed;
   const auto costs = [&](std::vector<Column>& to, const Rows& subset) {
-    std::vector<const RowCosts*> all;
-    for (const Row& row : subset) all.push_back(&row.costs);
-    for (Column& column : cost_columns(all, sweep.objective)) to.push_back(std::move(column));
+    for (Column& column : cost_columns_of(subset, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
   for (const Adder& add :
@@ -354,17 +357,6 @@ void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, 
     place->second = core::step::decode_step(settled.bytes);
 }
 
-RowCosts costs_of(const experiments::ExperimentConfig& config, const StepResult* step,
-                  experiments::GraphCache& graphs) {
-  StepResult one_second_step;
-  one_second_step.step_ps = core::kSecond;
-  one_second_step.breakdown[core::workload::StepPart::forward] = 1;
-  // Building the graph takes time, and only a known power of switch ports needs it.
-  const bool counts_ports = config.machine_power.switch_port_power_w > 0 && config.cluster.nodes > 1;
-  const auto graph = counts_ports ? graphs.get(config) : nullptr;
-  return {experiments::costs_of(config, step != nullptr ? *step : one_second_step, graph.get()), step != nullptr};
-}
-
 Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
   const experiments::ExperimentConfig config = experiment.config();
@@ -394,9 +386,12 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
   if (row.planned.step != kNoStep && plan.steps[row.planned.step].floor_ps > 0) {
     const PlannedStep& step = plan.steps[row.planned.step];
     row.bound_ps = step.floor_ps;
+    row.bounded_by = "sums";
     if (step.bound != kNoBound)
-      if (const Outcome& known = outcome(plan.task_of_bound(step.bound)); known.ok())
+      if (const Outcome& known = outcome(plan.task_of_bound(step.bound)); known.ok()) {
         row.bound_ps = std::max(step.floor_ps, core::step::decode_step(known.bytes).step_ps);
+        row.bounded_by = kAnalytic;
+      }
     if (row.status == "bounded")
       row.reason = fmt::format("takes at least {:.6g} s, which is behind the best that are asked for",
                                core::seconds(*row.bound_ps));
@@ -446,6 +441,8 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
                                 sweep.objective, *sweep.space->bound);
   if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumedPrefix, sweep.assumed);
   add_experiments(results, sweep, rows);
+  if (sweep.best > 0)
+    add_objective_bound(results.experiments, RowsAtBounds(rows, plan, outcome, graphs).rows(), sweep.objective);
   results.excluded = excluded_table(sweep);
   SubsimulationTable kernels, collectives, episodes;
   for (const auto& [number, step] : steps) {

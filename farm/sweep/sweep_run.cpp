@@ -90,6 +90,7 @@ void add_certificate(io::Results& results, const experiments::Sweep& sweep,
   if (!sweep.space) return;
   add("space_points", sweep.space->points);
   add("space_bounds", sweep.space->looked_at);
+  if (sweep.space->bound) add("space_bound", *sweep.space->bound);
 }
 
 /// Without `zygote` nothing can be simulated any more.

@@ -144,5 +144,6 @@
   report.drawFronts(pick);
   report.drawEffects();
   report.drawAccuracy();
+  report.drawProof();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 })();

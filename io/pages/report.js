@@ -123,5 +123,23 @@ const report = (() => {
           `${percent(item.raw[0])} … ${percent(item.raw[1])}` : percent(item.raw.x)}}}}}));
   }
 
-  return {data, columns, order, layout, show, drawBreakdown, drawFronts, drawEffects, drawAccuracy};
+  function drawProof() {
+    if (!canvas('proof-gap') || !data.proof) return;
+    const {best, known, open} = data.proof, by = columns.get(data.proof.by), [scale, unit] = page.scaleOf(by.unit, by.share);
+    const points = values => values.map((value, x) => ({x, y: value === null ? NaN : scale * value}));
+    const largest = Math.max(...[...known, ...open].filter(value => value !== null).map(value => Math.abs(scale * value)));
+    const tick = value => page.figure(value / scale, by.unit, by.share);
+    const curve = (label, values, colour) => ({label, data: points(values), stepped: true, showLine: true, pointRadius: 0,
+      pointHitRadius: 6, borderWidth: 1.5, borderColor: page.colour(colour), backgroundColor: page.colour(colour)});
+    page.draw(canvas('proof-gap'), () => ({
+      type: 'scatter',
+      data: {datasets: [curve(`the last of the best ${best} known`, known, 'bad'),
+        curve('the best bound of all others', open, 'accent')]},
+      options: {
+        scales: {x: {title: {display: true, text: 'experiments simulated, the best bound first'}, ticks: {precision: 0}},
+          y: {title: {display: true, text: by.name + unit}, ticks: {callback: page.ticks(by.unit === 's' ? 's' : '', largest)}}},
+        plugins: {tooltip: {callbacks: {label: item => `${item.dataset.label} after ${item.raw.x}: ${tick(item.raw.y)}`}}}}}));
+  }
+
+  return {data, columns, order, layout, show, drawBreakdown, drawFronts, drawEffects, drawAccuracy, drawProof};
 })();

@@ -2,40 +2,114 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::io {
+namespace {
 
-std::vector<Block> proof_of_best(const Results& results) {
-  const auto number = [&](const char* name) { return provenance_number(results, name); };
-  if (number("best_analytic") == 0) return {};  // nobody asked, or it has not ended
+constexpr std::size_t kMaxValues = 30;
+
+std::string count(std::size_t number) {
+  return group_digits(static_cast<double>(number));
+}
+
+const char* description_of(ProofRung::Kind kind) {
+  switch (kind) {
+    case ProofRung::Kind::sums:
+      return "passes in their order, transfers without contention";
+    case ProofRung::Kind::analytic:
+      return "every kernel and transfer in its order, without contention";
+    case ProofRung::Kind::simulated:
+      return "the steps that are ranked; left behind are those that are not among the best";
+  }
+  return "";
+}
+
+/// Of results that do not tell what bounds an experiment.
+std::vector<ProofRung> rungs_without_margins(const Results& results) {
   const auto counts = results.experiments.counts_of("status");
   const auto count_of = [&](const char* status) {
     const auto found = counts.find(status);
     return found == counts.end() ? std::size_t{0} : found->second;
   };
-  TableBlock rungs{{{"rung", "looked at", "what it is"}}, {true, false, true}};
-  const auto add = [&](const char* rung, double count, const char* what) {
-    rungs.lines.push_back({rung, group_digits(count), what});
-  };
-  if (number("space_points") > 0) {
-    add("points of the axes", number("space_points"), "every combination, valid or not");
-    add("bounds of points and of groups of points", number("space_bounds"),
-        "sums over a micro-batch; of a group, whatever ZeRO, recomputation and transport its points have");
+  const double best = provenance_number(results, "best"), analytic = provenance_number(results, "best_analytic");
+  const std::size_t ran = count_of("ran"), fitting = ran + count_of("bounded") + count_of("failed"),
+                    compiled = std::min(fitting, static_cast<std::size_t>(std::max(0.0, analytic)));
+  const std::size_t others = ran - std::min(ran, static_cast<std::size_t>(std::max(0.0, best)));
+  const Margins unknown = no_margins();
+  return {{ProofRung::Kind::sums, fitting, fitting - compiled, unknown},
+          {ProofRung::Kind::analytic, compiled, compiled - std::min(compiled, ran), unknown},
+          {ProofRung::Kind::simulated, ran, others, unknown}};
+}
+
+TableBlock ladder(const Results& results, const std::optional<BestProof>& proof) {
+  TableBlock lines{{{"rung", "looked at", "left behind", "worse by least", "median", "most", "what it is"}},
+                   {true, false, false, false, false, false, true}};
+  if (const double points = provenance_number(results, "space_points"); points > 0) {
+    lines.lines.push_back({"points of the axes", group_digits(points), kMissing, kMissing, kMissing, kMissing,
+                           "every combination, valid or not"});
+    lines.lines.push_back({"bounds of points and of groups of points",
+                           group_digits(provenance_number(results, "space_bounds")), kMissing, kMissing, kMissing,
+                           kMissing,
+                           "sums over a micro-batch; of a group, whatever ZeRO, recomputation and transport its points "
+                           "have"});
   }
-  add("experiments that fit", static_cast<double>(count_of("ran") + count_of("bounded") + count_of("failed")),
-      "sums over a micro-batch, passes in their order");
-  add("analytic steps", number("best_analytic"), "transfers without contention");
-  add("simulated", static_cast<double>(count_of("ran")), "the steps that are ranked");
-  const std::string proven =
-      number("best_gap") > 0 ? fmt::format("Nothing else is better than the last of the best {} by more than {:.2g} %",
-                                           number("best"), 100 * number("best_gap"))
-                             : fmt::format("Nothing else is better than the last of the best {}", number("best"));
-  return {
-      Heading{"Proof of the best", "proof"}, std::move(rungs),
-      Paragraph{proven + (count_of("failed") > 0 ? ", but for experiments that failed" : "") +
-                ": every rung is a lower bound of the step time, and what it leaves behind is behind the results of "
-                "the last."}};
+  for (const ProofRung& rung : proof ? proof->rungs : rungs_without_margins(results))
+    lines.lines.push_back({name_of(rung.kind), count(rung.looked_at), count(rung.left_behind),
+                           margin_text(rung.margins.least), margin_text(rung.margins.median),
+                           margin_text(rung.margins.largest), description_of(rung.kind)});
+  return lines;
+}
+
+std::string proven_text(const Results& results) {
+  const double best = provenance_number(results, "best"), gap = provenance_number(results, "best_gap");
+  const auto counts = results.experiments.counts_of("status");
+  return fmt::format(
+      "Nothing else is better than the last of the best {}{}{}: every rung is a lower bound of the step time, and what "
+      "it leaves behind is behind the results of the last.",
+      best, gap > 0 ? fmt::format(" by more than {:.2g} %", 100 * gap) : "",
+      counts.count("failed") > 0 ? ", but for experiments that failed" : "");
+}
+
+/// Returns the values of axes that nothing simulated has.
+TableBlock values_left_behind(const BestProof& proof, std::size_t& more) {
+  TableBlock lines{{{"axis", "value", "experiments that fit", "none is better than", "worse by"}},
+                   {true, true, false, false, false}};
+  more = 0;
+  for (const ProvenValue& value : proof.values) {
+    if (value.simulated > 0) continue;
+    if (lines.lines.size() > kMaxValues) {
+      ++more;
+      continue;
+    }
+    lines.lines.push_back({value.axis, value.value, count(value.fitting),
+                           format_value(*proof.objective.column, value.bound), margin_text(value.margin)});
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<Block> proof_of_best(const Results& results, const std::optional<BestProof>& proof) {
+  if (provenance_number(results, "best_analytic") == 0) return {};  // nobody asked, or it has not ended
+  std::vector<Block> blocks{Heading{"Proof of the best", "proof"}, ladder(results, proof),
+                            Paragraph{proven_text(results)}};
+  if (!proof) return blocks;
+  blocks.push_back(Paragraph{fmt::format(
+      "Worse by: how far bounds, and of what was simulated results, are behind the last of the best, {} {}.",
+      proof->objective.column->name, format_value(*proof->objective.column, proof->last))});
+  blocks.push_back(Picture{Picture::Kind::proof, "proof-gap",
+                           "the last of the best that are known, and the best bound of all others, by how many were "
+                           "simulated"});
+  std::size_t more = 0;
+  if (TableBlock values = values_left_behind(*proof, more); values.lines.size() > 1) {
+    blocks.push_back(Heading{"Values that nothing simulated has", "", 3});
+    blocks.push_back(std::move(values));
+    if (more > 0) blocks.push_back(Paragraph{fmt::format("and {} more values.", more)});
+  }
+  return blocks;
 }
 
 }  // namespace manyworlds::io

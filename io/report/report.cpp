@@ -115,6 +115,16 @@ Json effect_json(const AxisEffect& effect) {
   return result;
 }
 
+Json proof_json(const BestProof& proof) {
+  Json result{
+      {"by", proof.objective.column->name}, {"best", proof.best}, {"known", Json::array()}, {"open", Json::array()}};
+  for (const ClosingStep& step : proof.closing) {
+    result["known"].push_back(number_or_null(step.known));
+    result["open"].push_back(number_or_null(step.open));
+  }
+  return result;
+}
+
 /// Returns every row once: the ranked rows, best first, then the others in the order of the sweep.
 std::vector<std::size_t> in_order(const Ranking& all, std::size_t rows) {
   std::vector<std::size_t> order;
@@ -155,6 +165,7 @@ Json data_of(const Report& report, const TopOptions& options) {
   data["accuracy"] = Json::array();
   for (const FamilyError& error : report.errors)
     data["accuracy"].push_back({{"family", error.residuals.family}, {"steps", error.residuals.steps}});
+  if (report.proof) data["proof"] = proof_json(*report.proof);
   return data;
 }
 

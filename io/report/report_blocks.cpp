@@ -483,7 +483,8 @@ Report make_report(const Results& results, const TopOptions& options, const Laun
   add_failures(report);
   add_accuracy(report);
   add_origin(report, std::move(settings));
-  for (Block& block : proof_of_best(*report.results)) report.blocks.push_back(std::move(block));
+  report.proof = best_proof(results);
+  for (Block& block : proof_of_best(results, report.proof)) report.blocks.push_back(std::move(block));
   add_sharing(report);
   return report;
 }

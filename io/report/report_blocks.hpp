@@ -1,12 +1,14 @@
 // The content of a report as blocks, independent of the output format: text, tables, and places for pictures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "experiments/measured/residuals.hpp"
+#include "io/ranking/best_proof.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
 #include "io/report/report.hpp"
@@ -31,7 +33,7 @@ struct TableBlock {
 };
 /// A picture; its `id` is the same in all reports.
 struct Picture {
-  enum class Kind { breakdown, pareto, effect, accuracy } kind = Kind::breakdown;
+  enum class Kind { breakdown, pareto, effect, accuracy, proof } kind = Kind::breakdown;
   std::string id, title;
   std::size_t index = 0;  // index in Report::fronts or Report::effects
 };
@@ -64,6 +66,7 @@ struct Report {
   std::vector<ParetoFront> fronts;
   std::vector<AxisEffect> effects;
   std::vector<FamilyError> errors;  // for the chips and kinds of layout in the run, worst first
+  std::optional<BestProof> proof;   // of a sweep that asked for its best
   std::vector<Block> blocks;
 };
 

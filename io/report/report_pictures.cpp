@@ -178,6 +178,57 @@ std::string pareto(const Report& report, const ParetoFront& front) {
   return svg.finish();
 }
 
+/// The value of one curve of a closing gap; NaN where it has none.
+using ClosingCurve = double ClosingStep::*;
+
+/// Returns the points of a curve that stays level until the next experiment was simulated, and jumps there.
+std::string staircase(const std::vector<ClosingStep>& closing, ClosingCurve curve,
+                      const std::function<double(double)>& x, const std::function<double(double)>& y) {
+  std::string line;
+  double level = std::nan("");
+  for (const ClosingStep& step : closing) {
+    const double value = step.*curve, at = x(static_cast<double>(step.simulated));
+    if (!std::isnan(level)) line += fmt::format(" {:.2f},{:.2f}", at, y(level));
+    if (!std::isnan(value) && value != level) line += fmt::format(" {:.2f},{:.2f}", at, y(value));
+    level = value;
+  }
+  return line.substr(line.empty() ? 0 : 1);
+}
+
+/// What was known and what was open, by the number of experiments that were simulated.
+std::string closing_gap(const BestProof& proof) {
+  constexpr double kHeight = 340, kLeft = 80;
+  const Unit unit = unit_of(*proof.objective.column, proof.objective.column->name);
+  double low = proof.last, high = proof.last;
+  for (const ClosingStep& step : proof.closing)
+    for (const double value : {step.known, step.open})
+      if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
+  const AxisTicks x_ticks = round_ticks(0, static_cast<double>(proof.closing.back().simulated), kTicks),
+                  y_ticks = round_ticks(low * unit.factor, high * unit.factor, kTicks);
+  const auto x = [&](double value) {
+    return kLeft + (kWidth - kRight - kLeft) * (value - x_ticks.first) / (x_ticks.last - x_ticks.first);
+  };
+  const auto y = [&](double value) {
+    return kHeight - kBottom -
+           (kHeight - kBottom - kTop) * (value * unit.factor - y_ticks.first) / (y_ticks.last - y_ticks.first);
+  };
+  Svg svg(kWidth, kHeight);
+  draw_x_axis(svg, x_ticks, x, kTop, kHeight - kBottom);
+  for (double at = y_ticks.first; at <= y_ticks.last + y_ticks.step / 2; at += y_ticks.step) {
+    svg.line(kLeft, y(at / unit.factor), kWidth - kRight, y(at / unit.factor), "grid");
+    svg.text(kLeft - 8, y(at / unit.factor) + 4, fmt::format("{:.6g}", at), Svg::Anchor::end, "quiet");
+  }
+  svg.text((kLeft + kWidth) / 2, kHeight - kBottom + 34, "experiments simulated, the best bound first",
+           Svg::Anchor::middle, "quiet");
+  svg.text(10, 16,
+           fmt::format("{}; red: the last of the best {} known; blue: the best bound of all others", unit.axis_title,
+                       proof.best),
+           Svg::Anchor::start, "quiet");
+  svg.polyline(staircase(proof.closing, &ClosingStep::open, x, y), "accent");
+  svg.polyline(staircase(proof.closing, &ClosingStep::known, x, y), "bad");
+  return svg.finish();
+}
+
 std::string effect(const Report& report, const AxisEffect& axis_effect) {
   const Unit unit = unit_of(*report.objective.column, report.objective.column->name);
   std::vector<const AxisValue*> values;
@@ -231,6 +282,8 @@ std::string draw_svg(const Report& report, const Picture& picture) {
       return effect(report, report.effects.at(picture.index));
     case Picture::Kind::accuracy:
       return accuracy(report);
+    case Picture::Kind::proof:
+      return report.proof ? closing_gap(*report.proof) : std::string();
   }
   return {};
 }

@@ -44,6 +44,9 @@ struct RequiredColumn {
 };
 std::span<const RequiredColumn> required_columns();
 
+/// Ends the name of the column with the best that the objective can be: "tokens_per_s_per_gpu_bound".
+inline constexpr std::string_view kBoundSuffix = "_bound";
+
 /// Begins the line after the spec in Results::spec that lists the assumed defaults.
 inline constexpr std::string_view kAssumedPrefix = "# assumed: ";
 /// Returns the rest of that line; empty if nothing was assumed.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -12,6 +14,8 @@
 #include "core/step/run/result.hpp"
 #include "experiments/sweep/best.hpp"
 #include "farm/coordinator/task_queue.hpp"
+#include "io/ranking/best_proof.hpp"
+#include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;
@@ -164,6 +168,81 @@ TEST_CASE("with a gap the same steps are simulated in any order, and nothing is 
     }
   }
   CHECK(fewer > 0);
+}
+
+TEST_CASE("results tell which rung left an experiment behind, and what its objective is at its bound") {
+  for (const std::string objective : {"step_time_s", "tokens_per_s_per_gpu", "usd_per_million_tokens"}) {
+    const SweepJob job = job_of(3, objective);
+    const SelectedRun run(job, 1, 1);
+    const SelectedResults selected = run.selected();
+    const io::Table table = run.results().experiments;
+    const io::Column *by = table.find("bounded_by"), *bound = table.find("step_time_bound_s");
+    REQUIRE(by != nullptr);
+    CHECK((table.find(objective + "_bound") == nullptr) == (objective == "step_time_s"));
+    std::map<std::string, std::size_t> counts;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+      const PlannedStep& step = job.plan().steps.at(job.plan().experiments.at(row).step);
+      const bool is_analytic = selected.plan.steps.at(job.plan().experiments.at(row).step).bound != kNoBound;
+      CHECK(by->text_at(row) == (is_analytic ? "analytic" : "sums"));
+      ++counts[table.text_at("status", row) + " " + by->text_at(row)];
+      if (!is_analytic) CHECK(bound->number_at(row) == core::seconds(step.floor_ps));
+      if (objective == "step_time_s" || table.text_at("status", row) != "ran") continue;
+      // Tokens a second go down, and their price up, as the step time goes up.
+      const double ratio = bound->number_at(row) / table.find("step_time_s")->number_at(row);
+      const double value = table.find(objective)->number_at(row);
+      CHECK(table.find(objective + "_bound")->number_at(row) ==
+            Approx(objective == "tokens_per_s_per_gpu" ? value / ratio : value * ratio).epsilon(1e-12));
+    }
+    CHECK(counts["ran analytic"] >= 3);
+    CHECK(counts["ran sums"] == 0);
+    CHECK(counts["bounded sums"] > 0);
+  }
+}
+
+TEST_CASE("the closing gap of results is that of one rank, for any number of ranks") {
+  for (const double gap : {0.0, 0.05}) {
+    const SweepJob job = job_of(3, "tokens_per_s_per_gpu", gap);
+    const auto proven = [&](const SelectedRun& run) {
+      io::Results results = run.results();
+      const SelectedResults selected = run.selected();
+      results.provenance = {{"best", std::int64_t{3}},
+                            {"best_analytic", static_cast<std::int64_t>(selected.analytic)},
+                            {"best_gap", selected.proven_gap.value()}};
+      return results;
+    };
+    const SelectedRun one(job, 1, 1, {}, true);
+    const io::Results results = proven(one);
+    const io::BestProof proof = io::best_proof(results).value();
+    // The last of the best that one rank knows, experiment by experiment; those with one step have its result at once.
+    const io::Column* tokens = results.experiments.find("tokens_per_s_per_gpu");
+    std::vector<double> known, values, drawn;
+    for (const std::uint32_t task : one.computed) {
+      if (!job.plan().is_step(task)) continue;
+      for (std::uint32_t other = job.plan().task_of_step(0); other < job.tasks().size(); ++other) {
+        const double value = tokens->number_at(job.plan().experiment_of(other));
+        if (job.result_key(other) != job.result_key(task) || std::isnan(value)) continue;
+        values.push_back(value);
+        std::sort(values.begin(), values.end(), std::greater<>());
+        known.push_back(values.size() < 3 ? 0 : values[2]);
+      }
+    }
+    for (std::size_t i = 1; i < proof.closing.size(); ++i)
+      drawn.push_back(std::isnan(proof.closing[i].known) ? 0 : proof.closing[i].known);
+    CHECK(drawn == known);
+    CHECK(proof.closing.back().open <= proof.closing.back().known * (1 + gap));
+    for (const std::size_t at_once : {2u, 7u, 100u}) {
+      const SelectedRun more(job, at_once, static_cast<std::uint32_t>(at_once), {}, true);
+      const io::Results others = proven(more);
+      CHECK(io::canonical_bytes(others) == io::canonical_bytes(results));
+      const io::BestProof other = io::best_proof(others).value();
+      REQUIRE(other.closing.size() == proof.closing.size());
+      for (std::size_t i = 1; i < proof.closing.size(); ++i) {
+        CHECK((other.closing[i].known == proof.closing[i].known ||
+               (std::isnan(other.closing[i].known) && std::isnan(proof.closing[i].known))));
+        CHECK((other.closing[i].open == proof.closing[i].open || std::isnan(other.closing[i].open)));
+      }
+    }
+  }
 }
 
 TEST_CASE("of a sweep's best no two steps and no two bounds with one key are computed, and all have its outcome") {
