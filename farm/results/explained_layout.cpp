@@ -198,13 +198,14 @@ std::string refused_text(const experiments::RuleViolations& violations) {
   return text;
 }
 
-std::string heading(const Explained& explained, const std::string& name) {
-  if (!explained.violations.broken.empty())
-    return fmt::format("{}: refused; {} broken\n", name,
-                       explained.violations.broken.size() == 1
-                           ? "one rule is"
-                           : fmt::format("{} rules are", explained.violations.broken.size()));
-  const ResultRow row{explained.results.experiments, 0};
+std::string refused_heading(const Explained& explained, const std::string& name) {
+  return fmt::format("{}: refused; {} broken\n", name,
+                     explained.violations.broken.size() == 1
+                         ? "one rule is"
+                         : fmt::format("{} rules are", explained.violations.broken.size()));
+}
+
+std::string heading(const ResultRow& row, const std::string& name) {
   std::string text = fmt::format("{}: {}{}\n", name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
   const std::string fidelity = row.text("fidelity");
@@ -214,8 +215,8 @@ std::string heading(const Explained& explained, const std::string& name) {
                                 : "");
 }
 
-bool is_too_large_for_memory(const Explained& explained) {
-  return ResultRow{explained.results.experiments, 0}.text("status") == "out_of_memory";
+bool is_too_large_for_memory(const io::Results& results) {
+  return ResultRow{results.experiments, 0}.text("status") == "out_of_memory";
 }
 
 Json as_json(const core::OptionValue& value) {
@@ -258,8 +259,8 @@ Explained explain(const Experiment& layout) {
   return result;
 }
 
-void run_variants(Explained& explained, const std::function<void(std::size_t, std::size_t)>& on_progress) {
-  const SweepJob job(serialize_job(explained.sweep, {}));
+io::Results simulate_here(const experiments::Sweep& sweep, const TaskProgress& on_progress) {
+  const SweepJob job(serialize_job(sweep, {}));
   SweepRunner runner(job.common_spec());
   std::vector<Outcome> outcomes;
   for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
@@ -272,23 +273,31 @@ void run_variants(Explained& explained, const std::function<void(std::size_t, st
     }
     outcomes.push_back(failed ? *failed : run_guarded(runner, job.spec(task), inputs));
   }
-  explained.results = make_results(explained.sweep, job.plan(),
-                                   [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
+  return make_results(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
 }
 
-std::string explained_text(const Explained& explained, const std::string& name) {
-  std::string text = heading(explained, name);
-  if (!explained.violations.broken.empty()) return text + refused_text(explained.violations);
-  const ResultRow row{explained.results.experiments, 0};
+void run_variants(Explained& explained, const TaskProgress& on_progress) {
+  explained.results = simulate_here(explained.sweep, on_progress);
+}
+
+std::string layout_text(const Experiment& layout, const io::Results& results, const std::string& name) {
+  const ResultRow row{results.experiments, 0};
+  std::string text = heading(row, name);
   if (row.ran()) {
     text += fmt::format("step time         {:.6f} s\n{}tokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
                         row.number("step_time_s"), interval_text(row), row.number("tokens_per_s_per_gpu"),
                         100 * row.number("mfu"), io::mfu_peak_text(row.table, row.row));
     text += breakdown_text(row) + time_basis_text(row);
   }
-  text += memory_text(row, explained.layout);
-  if (is_too_large_for_memory(explained)) text += fitting_text(fitting_neighbours(explained.layout));
-  return text + variants_text(explained);
+  text += memory_text(row, layout);
+  if (is_too_large_for_memory(results)) text += fitting_text(fitting_neighbours(layout));
+  return text;
+}
+
+std::string explained_text(const Explained& explained, const std::string& name) {
+  if (!explained.violations.broken.empty())
+    return refused_heading(explained, name) + refused_text(explained.violations);
+  return layout_text(explained.layout, explained.results, name) + variants_text(explained);
 }
 
 Json explained_json(const Explained& explained, const std::string& name) {
@@ -306,7 +315,8 @@ Json explained_json(const Explained& explained, const std::string& name) {
   }
   result["layout"] = row_json({explained.results.experiments, 0});
   result["layout"].erase(kVariant);
-  if (is_too_large_for_memory(explained)) result["would_fit"] = fitting_json(fitting_neighbours(explained.layout));
+  if (is_too_large_for_memory(explained.results))
+    result["would_fit"] = fitting_json(fitting_neighbours(explained.layout));
   result["variants"] = Json::array();
   for (const Variant& variant : explained.variants) {
     const Effect effect = effect_of(explained, variant);

@@ -37,9 +37,18 @@ struct Explained {
 /// default. global_batch is not a choice of the layout and stays.
 Explained explain(const experiments::Experiment& layout);
 
-/// Simulates the variants in this process; before each task, `on_progress` gets the number of finished tasks and of all
-/// tasks.
-void run_variants(Explained& explained, const std::function<void(std::size_t, std::size_t)>& on_progress);
+/// Called before each task with the number of finished tasks and of all tasks.
+using TaskProgress = std::function<void(std::size_t done, std::size_t all)>;
+
+/// Simulates every experiment of a sweep that does not ask for its best in this process. A task that fails fails those
+/// that need it, and no other.
+io::Results simulate_here(const experiments::Sweep& sweep, const TaskProgress& on_progress);
+
+/// Simulates the variants in this process.
+void run_variants(Explained& explained, const TaskProgress& on_progress);
+
+/// Returns what is told of a layout before its variants: whether it ran, its step by parts, its memory.
+std::string layout_text(const experiments::Experiment& layout, const io::Results& results, const std::string& name);
 
 std::string explained_text(const Explained& explained, const std::string& name);
 nlohmann::ordered_json explained_json(const Explained& explained, const std::string& name);

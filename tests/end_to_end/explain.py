@@ -1,12 +1,15 @@
-"""`manyworlds explain SPEC`: all that a layout breaks, or what each choice costs, as `run` with another says."""
+"""`manyworlds explain SPEC`: all that a layout breaks, or what each choice costs, as `run` with another says. And `explain RUN`:
+why the best of a sweep are its best."""
 
 import json
 import pathlib
+import re
+import shlex
 import shutil
 import tempfile
 import unittest
 
-from program import run
+from program import ROOT, run
 
 SPEC = """
 name: small
@@ -124,6 +127,64 @@ class Explain(unittest.TestCase):
         self.assertTrue(pinned["refused"])
         first = run("explain", "two.yaml", "--experiment", 0, directory=self.directory).stdout
         self.assertIn("two: ran" if "two: ran" in first else "small: ran", first)
+
+
+class ExplainedRuns(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-explained-"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def explain(self, *words, expect=0):
+        return run("explain", *words, directory=self.directory, expect=expect)
+
+    def test_the_page_on_sweeps_shows_what_its_commands_print(self):
+        page = re.search(r"^### Why these are the best\n(.*?)^### ", (ROOT / "docs/sweeps.md").read_text(), re.MULTILINE | re.DOTALL).group(1)
+        shown = re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        commands = [shlex.split(line.replace("experiments/", f"{ROOT}/experiments/"))[1:]
+                    for line in re.findall(r"^    (manyworlds .*)$", page, re.MULTILINE)]
+        self.assertEqual((len(commands), len(shown)), (3, 2))
+        printed = [run(*command, directory=self.directory).stdout for command in commands]
+        for text, output in zip(shown, printed[1:]):
+            for line in text.splitlines():
+                self.assertIn(line, output.splitlines())
+        # The same from the results alone, but for what has to be simulated; and for any number of ranks.
+        alone = self.explain("runs/first/results.h5").stdout
+        self.assertIn("its bound is 2.087 s", alone)
+        self.assertNotIn("what binds it", alone)
+        run(*commands[0][:-1], "runs/two", "-j", "2", "--store", "none", directory=self.directory)
+        first, two = (json.loads(self.explain(name, "--json").stdout) for name in ("runs/first", "runs/two"))
+        self.assertEqual({**first, "run": ""}, {**two, "run": ""})
+        self.assertEqual([rung["looked_at"] for rung in first["ladder"]], [760, 28, 16])
+        self.assertEqual(len(first["closing"]), 17)
+        self.assertLessEqual(first["gap"], 0.01)
+
+    def test_better_hardware_brings_what_running_with_it_says(self):
+        (self.directory / "small.yaml").write_text(SPEC)
+        told = json.loads(self.explain("small.yaml", "--sensitivity", "--json").stdout)["sensitivity"]
+        step = json.loads(run("run", "small.yaml", "--json", directory=self.directory).stdout)
+        for figure in told:
+            self.assertAlmostEqual(figure["elasticity"], -figure["step_time_change_share"] / (1 - 1 / 1.1), places=9)
+        alone = json.loads(run("run", "small.yaml", "--json", "--set", "cluster.nic_gbps=220", directory=self.directory).stdout)
+        nics = next(figure for figure in told if figure["figure"] == "NICs")
+        self.assertEqual(nics["step_time_s"], alone["step_time_s"])
+        self.assertLess(nics["step_time_change_share"], 0)
+        self.assertLess(sum(figure["elasticity"] for figure in told), 1.01)
+        text = self.explain("small.yaml", "--sensitivity").stdout
+        self.assertIn(f"step time         {step['step_time_s']:.6f} s", text)
+        self.assertIn("what hardware that is 10 % better would bring (packet)", text)
+
+    def test_a_run_is_explained_as_it_was_and_says_what_it_lacks(self):
+        (self.directory / "two.yaml").write_text(SPEC + "axes:\n  strategy.micro_batch: [1, 2]\n")
+        run("sweep", "two.yaml", "-o", "two", "--store", "none", directory=self.directory)
+        self.assertEqual(self.explain("two", expect=2).stderr,
+                         "manyworlds explain: two: nobody asked it for its best (sweep --best K); explain RUN --experiment ID "
+                         "explains one of its layouts\n")
+        one = self.explain("two", "--experiment", 1).stdout
+        self.assertIn("small: ran", one)
+        self.assertEqual(one, self.explain("two.yaml", "--experiment", 1).stdout)
+        self.assertIn("the sweep's ids go from 0 to 1", self.explain("two", "--experiment", 2, expect=2).stderr)
+        self.assertIn("--set: changes a SPEC, and two is a run", self.explain("two", "--set", "strategy.tp=1", expect=2).stderr)
+        self.assertIn("a results file has no settings", self.explain("two/results.h5", "--sensitivity", expect=2).stderr)
 
 
 if __name__ == "__main__":
