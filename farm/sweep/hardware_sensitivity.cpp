@@ -58,9 +58,13 @@ bool is_library_cost(std::string_view member) {
   return is_time(member) || member.ends_with("_gb_per_s");
 }
 
+/// Which files with a graph tell a figure, so that no setting changes it.
+enum class Told : std::uint8_t { by_no_file, by_topologies, by_topologies_and_clusters };
+
 struct FigureInfo {
   const char *name, *description;
   bool (*has)(std::string_view key);
+  Told told = Told::by_no_file;
 };
 
 constexpr FigureInfo kMemory{"GPU memory", "its size; a step that fits takes as long in more",
@@ -86,13 +90,16 @@ const std::array kFigures{
                [](std::string_view key) {
                  const std::string_view member = member_of_gpu(key);
                  return member == "scale_up_gb_per_s" || is_wire_rate(member);
-               }},
+               },
+               Told::by_topologies},
     FigureInfo{"NICs", "and the fabric's links, whose rates follow from theirs",
-               [](std::string_view key) { return member_of_nodes(key) == "nic_gbps"; }},
+               [](std::string_view key) { return member_of_nodes(key) == "nic_gbps"; },
+               Told::by_topologies_and_clusters},
     FigureInfo{"link latency", "of scale-up links and of the fabric's",
                [](std::string_view key) {
                  return member_of_gpu(key) == "scale_up_latency_us" || member_of_nodes(key) == "nic_latency_us";
-               }},
+               },
+               Told::by_topologies},
     FigureInfo{"collective kernels", "the library's launches, hops and copies, as they were measured",
                [](std::string_view key) { return is_library_cost(member_of_gpu(key)); }},
     FigureInfo{"host link", "PCIe, over which activations are offloaded",
@@ -106,6 +113,14 @@ std::vector<std::string> keys_of(const FigureInfo& figure, const Settings& setti
     if (figure.has(key))
       if (const auto* number = std::get_if<double>(&value); number != nullptr && *number > 0) keys.push_back(key);
   return keys;
+}
+
+/// Returns the file that tells a figure of an experiment; empty if its settings do.
+std::string file_that_tells(const FigureInfo& figure, const Settings& settings) {
+  if (settings.text("topology") != "graph" || figure.told == Told::by_no_file) return "";
+  const std::string cluster = settings.text("cluster.fabric");
+  if (cluster.empty()) return settings.text("topology.file");
+  return figure.told == Told::by_topologies_and_clusters ? cluster : "";
 }
 
 /// Throws core::InputError if a setting is outside of its range.
@@ -124,7 +139,7 @@ std::string problem_with(const Experiment& changed, const std::vector<std::strin
     if (const auto broken = experiments::find_violation(changed.config(), graphs)) return broken->reason;
     configure(changed, graphs);
     return "";
-  } catch (const core::InputError& error) {  // a file of the cluster tells its rates
+  } catch (const core::InputError& error) {
     return error.what();
   }
 }
@@ -159,10 +174,12 @@ Sensitivity hardware_sensitivity(const Experiment& layout) {
   result.sweep.experiments.front().axes = {std::string()};
   for (const FigureInfo& info : kFigures) {
     HardwareFigure figure{info.name, info.description, keys_of(info, layout.settings), ""};
-    if (figure.keys.empty()) continue;
+    const std::string file = file_that_tells(info, layout.settings);
+    if (figure.keys.empty() && file.empty()) continue;
     Experiment changed = result.layout;
     improve(changed.settings, figure.keys);
-    figure.unknown = problem_with(changed, figure.keys);
+    figure.unknown =
+        file.empty() ? problem_with(changed, figure.keys) : fmt::format("{} tells it, and no setting changes it", file);
     if (figure.unknown.empty()) {
       figure.row = result.sweep.experiments.size();
       changed.id = static_cast<std::uint32_t>(*figure.row);

@@ -98,7 +98,7 @@ TEST_CASE("better hardware lengthens no analytic step, and elasticities add up t
   std::mt19937 random(11);
   const auto draw = [&](const std::vector<std::string>& from) { return from[random() % from.size()]; };
   std::size_t ran = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 50; ++round) {
     const std::vector<std::string> sets{"fidelity=analytic",
                                         "strategy.tp=" + draw({"1", "2", "4"}),
                                         "strategy.pp=" + draw({"1", "2"}),
@@ -107,7 +107,7 @@ TEST_CASE("better hardware lengthens no analytic step, and elasticities add up t
                                         "strategy.overlap_grad_reduce=" + draw({"true", "false"}),
                                         "cluster.nic_gbps=" + draw({"10", "100", "400"}),
                                         "model.sequence=" + draw({"256", "1024"}),
-                                        "collectives.protocol=" + draw({"none", "simple", "ll128"})};
+                                        "collectives.protocol=" + draw({"none", "simple", "ll128", "calibrated"})};
     const Sensitivity found = sensitivity_of(sets);
     if (!ResultRow{found.results.experiments, 0}.ran()) continue;
     ++ran;
@@ -148,6 +148,24 @@ TEST_CASE("figures that cannot be better say why") {
   CHECK_FALSE(improvement_by(found, compute));
   CHECK_THAT(sensitivity_text(found), Catch::Contains("must be a number (GHz) from 0.001 to 100"));
   CHECK(improvement_by(found, figure_named(found, "NICs")));
+}
+
+TEST_CASE("figures that a file with the fabric tells are not changed by settings, and that is said") {
+  const std::string file =
+      std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
+  const experiments::Sweep sweep = experiments::parse_sweep(
+      "base:\n  model: {like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}\n"
+      "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8}\n  topology: {graph: {file: '" +
+          file +
+          "'}}\n"
+          "  strategy: {tp: 2, global_batch: 16}\n",
+      "graph.yaml", {"fidelity=analytic"}, experiments::Catalog(), {});
+  const Sensitivity found = hardware_sensitivity(sweep.experiments.at(0));
+  for (const char* name : {"NICs", "scale-up links", "link latency"}) {
+    CHECK(figure_named(found, name).unknown == file + " tells it, and no setting changes it");
+    CHECK_FALSE(figure_named(found, name).row);
+  }
+  CHECK(figure_named(found, "GPU compute").row);
 }
 
 TEST_CASE("of a layout that does not fit only more memory can tell anything") {
