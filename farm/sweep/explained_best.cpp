@@ -29,8 +29,6 @@ using core::workload::StepPartInfo;
 using experiments::Experiment;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxValues = 24;  // lines of axis values that are printed
-
 /// What a part of the step is a matter of.
 const char* resource_of(const StepPartInfo& part) {
   switch (part.part) {
@@ -93,19 +91,14 @@ std::string ladder_text(const ExplainedBest& explained) {
 
 std::string values_text(const io::BestProof& proof) {
   std::vector<std::vector<std::string>> lines{{"axis", "value", "fit", "none is better than", "worse by"}};
-  std::size_t more = 0;
-  for (const io::ProvenValue& value : proof.values) {
-    if (value.simulated > 0) continue;
-    if (lines.size() > kMaxValues)
-      ++more;
-    else
-      lines.push_back({value.axis, value.value, io::group_digits(static_cast<double>(value.fitting)),
-                       io::format_value(*proof.objective.column, value.bound), io::margin_text(value.margin)});
-  }
-  if (lines.size() == 1) return "every value of every axis is among what was simulated\n";
-  std::string text =
+  const io::ValuesLeftBehind behind = io::values_left_behind(proof);
+  for (const io::ProvenValue& value : behind.values)
+    lines.push_back({value.axis, value.value, io::group_digits(static_cast<double>(value.fitting)),
+                     io::format_value(*proof.objective.column, value.bound), io::margin_text(value.margin)});
+  if (behind.values.empty()) return "every value of every axis is among what was simulated\n";
+  const std::string text =
       "values that nothing simulated has\n" + io::align_columns(lines, {true, true, false, false, false}, "  ");
-  return more == 0 ? text : text + fmt::format("  and {} more\n", more);
+  return behind.more == 0 ? text : text + fmt::format("  and {} more\n", behind.more);
 }
 
 /// The parts of the bound beside those of the step.
@@ -137,9 +130,9 @@ std::string memory_line(const ExplainedBest& explained) {
   if (nearly.empty()) return text + "; nothing is left out for its memory\n";
   const auto counts = explained.results->experiments.counts_of("status");
   return text +
-         fmt::format("; {} do not fit, of which experiment {} lacks least: it needs {:.2f} times what there is\n",
+         fmt::format("; {} do not fit, of which experiment {} lacks least: it needs {:.1f} % more than there is\n",
                      io::group_digits(static_cast<double>(counts.at("out_of_memory"))),
-                     id_of(*explained.results, nearly.front().first), nearly.front().second);
+                     id_of(*explained.results, nearly.front().first), 100 * (nearly.front().second - 1));
 }
 
 std::string more_memory_text(const ExplainedBest& explained) {

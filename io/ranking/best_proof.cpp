@@ -113,7 +113,11 @@ class ProofReader {
       if (!(minimised(value.bound) <= bound(row))) value.bound = minimised(bound(row));
     }
     if (values.size() < 2) return;
-    for (ProvenValue& value : values) value.margin = margin(minimised(value.bound));
+    for (ProvenValue& value : values) {
+      if (minimised(unlisted_) < minimised(value.bound))
+        value.bound = unlisted_;  // points that the sweep does not list
+      value.margin = margin(minimised(value.bound));
+    }
     proof_.values.insert(proof_.values.end(), values.begin(), values.end());
   }
 
@@ -153,6 +157,24 @@ std::optional<BestProof> best_proof(const Results& results) {
   // An analytic step is needed to prove anything, so that none means that nobody asked, or that it has not ended.
   if (provenance_number(results, "best_analytic") == 0) return std::nullopt;
   return ProofReader(results).read();
+}
+
+ValuesLeftBehind values_left_behind(const BestProof& proof) {
+  constexpr std::size_t kMaxOfAxis = 6;
+  std::vector<ProvenValue> behind;
+  for (const ProvenValue& value : proof.values)
+    if (value.simulated == 0) behind.push_back(value);
+  ValuesLeftBehind result;
+  for (auto begin = behind.begin(); begin != behind.end();) {
+    const auto end =
+        std::find_if(begin, behind.end(), [&](const ProvenValue& value) { return value.axis != begin->axis; });
+    std::stable_sort(begin, end, [](const auto& a, const auto& b) { return a.margin > b.margin; });
+    const auto count = std::min<std::ptrdiff_t>(end - begin, kMaxOfAxis);
+    result.values.insert(result.values.end(), begin, begin + count);
+    result.more += static_cast<std::size_t>(end - begin - count);
+    begin = end;
+  }
+  return result;
 }
 
 Margins no_margins() {

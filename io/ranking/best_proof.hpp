@@ -61,6 +61,13 @@ struct BestProof {
 /// none ran, and for those of versions that did not tell what bounds an experiment.
 std::optional<BestProof> best_proof(const Results& results);
 
+/// The values that nothing simulated has, those whose bounds are worst first in each axis, a few of each.
+struct ValuesLeftBehind {
+  std::vector<ProvenValue> values;
+  std::size_t more = 0;  // so many are not among `values`
+};
+ValuesLeftBehind values_left_behind(const BestProof& proof);
+
 /// Returns what a rung is called: "sums over a micro-batch".
 const char* name_of(ProofRung::Kind kind);
 /// Returns "+2.7 %"; kMissing for NaN.

@@ -9,8 +9,6 @@
 namespace manyworlds::io {
 namespace {
 
-constexpr std::size_t kMaxValues = 30;
-
 std::string count(std::size_t number) {
   return group_digits(static_cast<double>(number));
 }
@@ -73,20 +71,12 @@ std::string proven_text(const Results& results) {
       counts.count("failed") > 0 ? ", but for experiments that failed" : "");
 }
 
-/// Returns the values of axes that nothing simulated has.
-TableBlock values_left_behind(const BestProof& proof, std::size_t& more) {
+TableBlock table_of(const std::vector<ProvenValue>& values, const Column& objective) {
   TableBlock lines{{{"axis", "value", "experiments that fit", "none is better than", "worse by"}},
                    {true, true, false, false, false}};
-  more = 0;
-  for (const ProvenValue& value : proof.values) {
-    if (value.simulated > 0) continue;
-    if (lines.lines.size() > kMaxValues) {
-      ++more;
-      continue;
-    }
-    lines.lines.push_back({value.axis, value.value, count(value.fitting),
-                           format_value(*proof.objective.column, value.bound), margin_text(value.margin)});
-  }
+  for (const ProvenValue& value : values)
+    lines.lines.push_back({value.axis, value.value, count(value.fitting), format_value(objective, value.bound),
+                           margin_text(value.margin)});
   return lines;
 }
 
@@ -103,12 +93,11 @@ std::vector<Block> proof_of_best(const Results& results, const std::optional<Bes
   blocks.push_back(Picture{Picture::Kind::proof, "proof-gap",
                            "the last of the best that are known, and the best bound of all others, by how many were "
                            "simulated"});
-  std::size_t more = 0;
-  if (TableBlock values = values_left_behind(*proof, more); values.lines.size() > 1) {
-    blocks.push_back(Heading{"Values that nothing simulated has", "", 3});
-    blocks.push_back(std::move(values));
-    if (more > 0) blocks.push_back(Paragraph{fmt::format("and {} more values.", more)});
-  }
+  const ValuesLeftBehind behind = values_left_behind(*proof);
+  if (behind.values.empty()) return blocks;
+  blocks.push_back(Heading{"Values that nothing simulated has", "", 3});
+  blocks.push_back(table_of(behind.values, *proof->objective.column));
+  if (behind.more > 0) blocks.push_back(Paragraph{fmt::format("and {} more values.", behind.more)});
   return blocks;
 }
 

@@ -55,6 +55,13 @@ class Spaces(unittest.TestCase):
         self.assertLessEqual(provenance(self.directory / "space/results.h5")["best_gap"], 0.01)
         run("report", "space", "--md", "-o", "space.md", directory=self.directory)
         self.assertRegex((self.directory / "space.md").read_text(), r"Proof of the best(.|\n)*points of the axes *\| +155,520")
+        # The gap that is drawn ends as that which is proven, whatever the sweep does not list.
+        told = json.loads(run("explain", "space", "--json", directory=self.directory).stdout)
+        last = told["closing"][-1]
+        self.assertEqual(last["simulated"], told["ladder"][-1]["looked_at"])
+        self.assertAlmostEqual((last["open"] - last["known"]) / last["known"], provenance(self.directory / "space/results.h5")["best_gap"], places=12)
+        unlisted = provenance(self.directory / "space/results.h5")["space_bound"]
+        self.assertTrue(all(value["bound"] >= unlisted for value in told["values"]))
         # Killed as soon as it has simulated anything, or while bounds are computed, and gone on with.
         mark = uuid.uuid4().hex
         self.addCleanup(kill_all, mark)

@@ -158,6 +158,21 @@ TEST_CASE("points that a sweep does not list limit what is open") {
   results.provenance.push_back({"space_bound", 10.5});
   CHECK(best_proof(results).value().closing.back().open == 10.5);
   CHECK(best_proof(results_of(kRows, 1, false)).value().closing.back().open == 11);
+  // They may have any value, so that nothing is told of values that is better than these.
+  const BestProof proof = best_proof(results).value();
+  CHECK((proof.values[0].bound == 10.5 && proof.values[0].margin == Approx(0.05)));
+  CHECK((proof.values[1].bound == 8 && proof.values[2].bound == 9.5));
+}
+
+TEST_CASE("of values that nothing simulated has the worst of each axis are told, and how many more there are") {
+  std::vector<Row> rows{{100, "ran", 10, 8, "analytic"}};
+  for (std::int64_t tp = 1; tp <= 9; ++tp)
+    rows.push_back({tp, "bounded", kNone, 20.0 + static_cast<double>(tp * 7 % 10), "sums"});
+  const Results results = results_of(rows, 1, false);
+  const ValuesLeftBehind behind = values_left_behind(best_proof(results).value());
+  REQUIRE(behind.values.size() == 6);
+  CHECK(behind.more == 3);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(behind.values[i].bound == 29.0 - static_cast<double>(i));
 }
 
 TEST_CASE("results without a proof, and those of versions that do not tell what bounds an experiment, have none") {
