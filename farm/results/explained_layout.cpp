@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/escape.hpp"
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/inputs.hpp"
@@ -199,14 +200,14 @@ std::string refused_text(const experiments::RuleViolations& violations) {
 }
 
 std::string refused_heading(const Explained& explained, const std::string& name) {
-  return fmt::format("{}: refused; {} broken\n", name,
+  return fmt::format("{}: refused; {} broken\n", core::line_text(name),
                      explained.violations.broken.size() == 1
                          ? "one rule is"
                          : fmt::format("{} rules are", explained.violations.broken.size()));
 }
 
 std::string heading(const ResultRow& row, const std::string& name) {
-  std::string text = fmt::format("{}: {}{}\n", name, row.text("status"),
+  std::string text = fmt::format("{}: {}{}\n", core::line_text(name), row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
   const std::string fidelity = row.text("fidelity");
   return text + fmt::format("fidelity          {}{}\n", fidelity,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
 #include "core/step/estimate/lower_bound.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/program/step_parts.hpp"
@@ -48,7 +49,13 @@ const char* resource_of(const StepPartInfo& part) {
 }
 
 std::int64_t id_of(const io::Results& results, std::size_t row) {
-  return static_cast<std::int64_t>(results.experiments.find("id")->number_at(row));
+  return std::get<std::vector<std::int64_t>>(results.experiments.find("id")->values).at(row);
+}
+
+/// Returns a number of a row; NaN if results of another version do not have it.
+double number_or_nan(const ResultRow& row, const std::string& column) {
+  const io::Column* found = row.table.find(column);
+  return found == nullptr ? std::nan("") : found->number_at(row.row);
 }
 
 ResultRow winner_row(const ExplainedBest& explained) {
@@ -106,7 +113,7 @@ std::string parts_text(const ResultRow& analytic, const ResultRow& step) {
   std::vector<std::vector<std::string>> lines{{"part", "bound", "", "step", "", "a matter of"}};
   for (const StepPartInfo& part : core::workload::kStepParts) {
     const std::string column(part.column);
-    const double low = analytic.number(column), high = step.number(column);
+    const double low = analytic.number(column), high = number_or_nan(step, column);
     if (!(low > 0) && !(high > 0)) continue;
     lines.push_back({std::string(part.name()), io::with_si_prefix(low, "s"),
                      fmt::format("{:.1f} %", 100 * low / analytic.number("step_time_s")), io::with_si_prefix(high, "s"),
@@ -124,7 +131,7 @@ std::string binding_text(const ResultRow& analytic) {
 
 std::string memory_line(const ExplainedBest& explained) {
   const ResultRow row = winner_row(explained);
-  const double peak = row.number("memory_peak_bytes"), memory = row.number("gpu_memory_bytes");
+  const double peak = row.number("memory_peak_bytes"), memory = number_or_nan(row, "gpu_memory_bytes");
   std::string text = fmt::format("memory: {} of {} ({:.0f} %)", gib_text(peak), gib_text(memory), 100 * peak / memory);
   const auto nearly = io::nearly_fitting(*explained.results, 1);
   if (nearly.empty()) return text + "; nothing is left out for its memory\n";
@@ -151,10 +158,10 @@ std::string more_memory_text(const ExplainedBest& explained) {
 
 std::string winner_text(const ExplainedBest& explained) {
   const ResultRow row = winner_row(explained);
-  const double step_s = row.number("step_time_s"), bound_s = row.number("step_time_bound_s");
+  const double step_s = row.number("step_time_s"), bound_s = number_or_nan(row, "step_time_bound_s");
   const io::Axes axes(*explained.results);
-  std::string text =
-      fmt::format("the best: experiment {}, {}\n", id_of(*explained.results, row.row), axes.layout(row.row));
+  std::string text = fmt::format("the best: experiment {}, {}\n", id_of(*explained.results, row.row),
+                                 core::line_text(axes.layout(row.row)));
   if (!explained.winner)
     return text +
            fmt::format("its bound is {}, {}, its step {}\n", io::with_si_prefix(bound_s, "s"),
@@ -188,9 +195,9 @@ Json winner_json(const ExplainedBest& explained) {
   Json result{{"id", id_of(*explained.results, row.row)},
               {"layout", io::Axes(*explained.results).layout(row.row)},
               {"step_time_s", row.number("step_time_s")},
-              {"step_time_bound_s", row.number("step_time_bound_s")},
+              {"step_time_bound_s", finite_or_null(number_or_nan(row, "step_time_bound_s"))},
               {"memory_peak_bytes", row.number("memory_peak_bytes")},
-              {"gpu_memory_bytes", row.number("gpu_memory_bytes")}};
+              {"gpu_memory_bytes", finite_or_null(number_or_nan(row, "gpu_memory_bytes"))}};
   if (!explained.winner) return result;
   result["sums_s"] = explained.winner->sums_s;
   const ResultRow analytic{explained.winner->analytic.experiments};
@@ -198,7 +205,8 @@ Json winner_json(const ExplainedBest& explained) {
   for (const auto& [resource, share] : shares_by_resource(analytic)) result["binds"][resource] = share;
   for (const StepPartInfo& part : core::workload::kStepParts) {
     const std::string column(part.column);
-    result["parts"][column] = {{"bound", analytic.number(column)}, {"step", row.number(column)}};
+    result["parts"][column] = {{"bound", analytic.number(column)},
+                               {"step", finite_or_null(number_or_nan(row, column))}};
   }
   return result;
 }
@@ -230,6 +238,9 @@ ExplainedBest explain_best(const io::Results& results, const experiments::Sweep*
   ExplainedBest result{&results, std::move(*proof), std::nullopt, std::nullopt};
   if (sweep == nullptr) return result;
   const auto id = static_cast<std::size_t>(id_of(results, result.proof.rows.front()));
+  for (std::size_t row = 0; row < results.experiments.rows(); ++row)
+    if (id_of(results, row) < 0 || id_of(results, row) >= std::ssize(sweep->experiments))
+      throw core::InputError("its results are of another sweep than its settings", run);
   ProvenWinner winner{sweep->experiments.at(id), 0, {}};
   experiments::GraphCache graphs;
   winner.sums_s = core::seconds(core::step::lower_bound_ps(configure(winner.experiment, graphs)));
@@ -292,7 +303,8 @@ MoreMemory look_at_more_memory(const ExplainedBest& explained, const experiments
 
 std::string best_explained_text(const ExplainedBest& explained, const std::string& run) {
   const io::BestProof& proof = explained.proof;
-  std::string text = fmt::format("{}: the best {} by {}", run, proof.best, proof.objective.column->name);
+  std::string text = fmt::format("{}: the best {} by {}", core::line_text(run), proof.best,
+                                 core::line_text(proof.objective.column->name));
   text += proof.gap.value_or(0) > 0
               ? fmt::format("; nothing else is better than the last of them by more than {:.2g} %\n", 100 * *proof.gap)
               : std::string("; nothing else is better than the last of them\n");

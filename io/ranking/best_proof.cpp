@@ -39,7 +39,7 @@ class ProofReader {
  private:
   void read_provenance() {
     for (const Attribute& one : results_.provenance) {
-      if (one.name == "best") proof_.best = static_cast<std::size_t>(std::max(0.0, number(one)));
+      if (one.name == "best" && number(one) > 0) proof_.best = static_cast<std::size_t>(std::min(number(one), 1e6));
       if (one.name == "best_gap") proof_.gap = number(one);
       if (one.name == "space_bound") unlisted_ = number(one);
     }

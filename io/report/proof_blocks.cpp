@@ -25,6 +25,11 @@ const char* description_of(ProofRung::Kind kind) {
   return "";
 }
 
+/// Returns a number of others' results as a count of at most `most`.
+std::size_t count_of_at_most(double number, std::size_t most) {
+  return number > 0 ? static_cast<std::size_t>(std::min(number, static_cast<double>(most))) : 0;
+}
+
 /// Of results that do not tell what bounds an experiment.
 std::vector<ProofRung> rungs_without_margins(const Results& results) {
   const auto counts = results.experiments.counts_of("status");
@@ -34,8 +39,8 @@ std::vector<ProofRung> rungs_without_margins(const Results& results) {
   };
   const double best = provenance_number(results, "best"), analytic = provenance_number(results, "best_analytic");
   const std::size_t ran = count_of("ran"), fitting = ran + count_of("bounded") + count_of("failed"),
-                    compiled = std::min(fitting, static_cast<std::size_t>(std::max(0.0, analytic)));
-  const std::size_t others = ran - std::min(ran, static_cast<std::size_t>(std::max(0.0, best)));
+                    compiled = count_of_at_most(analytic, fitting);
+  const std::size_t others = ran - count_of_at_most(best, ran);
   const Margins unknown = no_margins();
   return {{ProofRung::Kind::sums, fitting, fitting - compiled, unknown},
           {ProofRung::Kind::analytic, compiled, compiled - std::min(compiled, ran), unknown},

@@ -188,8 +188,8 @@ std::string staircase(const std::vector<ClosingStep>& closing, ClosingCurve curv
   double level = std::nan("");
   for (const ClosingStep& step : closing) {
     const double value = step.*curve, at = x(static_cast<double>(step.simulated));
-    if (!std::isnan(level)) line += fmt::format(" {:.2f},{:.2f}", at, y(level));
-    if (!std::isnan(value) && value != level) line += fmt::format(" {:.2f},{:.2f}", at, y(value));
+    if (std::isfinite(level)) line += fmt::format(" {:.2f},{:.2f}", at, y(level));
+    if (std::isfinite(value) && value != level) line += fmt::format(" {:.2f},{:.2f}", at, y(value));
     level = value;
   }
   return line.substr(line.empty() ? 0 : 1);

@@ -103,6 +103,12 @@ def lie(name, *values):
     return edit
 
 
+def lie_of_provenance(name, value):
+    def edit(file):
+        file["provenance"].attrs.modify(name, value)
+    return edit
+
+
 NAN, INF = float("nan"), float("inf")
 EDITS = {
     **{f"{rows} rows never written": bomb(rows) for rows in (10 ** 5, 2 * 10 ** 7, 10 ** 8, 2 ** 62)},
@@ -115,22 +121,26 @@ EDITS = {
     "a group for a column": group,
     "three thousand names": many_names,
     **{f"no {name}": without(name) for name in REQUIRED},
-    **{f"{name} of {values}": lie(name, *values) for name in ("step_time_s", "tokens_per_s_per_gpu")
+    **{f"{name} of {values}": lie(name, *values) for name in ("step_time_s", "tokens_per_s_per_gpu", "step_time_bound_s", "tokens_per_s_per_gpu_bound")
        for values in ((NAN,), (INF,), (-INF, INF), (-1e308, 1e308), (1e308, INF, NAN), (0.0,), (5e-324, 0.1),
                       (1.0, 1.0000000000000002), (1e20, 1e20 + 16384))},
     **{f"{name} of {values}": lie(name, *values) for name in ("id", "step_time_ps", "memory_peak_bytes")
        for values in ((-1,), (3,), (2 ** 63 - 1,), (-2 ** 63, 2 ** 63 - 1))},
     "a status nobody knows": lie("status", b"bogus"),
+    "a rung nobody knows": lie("bounded_by", b"bogus"),
+    **{f"no {name}": without(name) for name in ("step_time_bound_s", "tokens_per_s_per_gpu_bound", "bounded_by", "gpu_memory_bytes")},
+    **{f"the best {value}": lie_of_provenance("best", value) for value in (-1, 0, 2 ** 63 - 1)},
+    **{f"a gap of {value}": lie_of_provenance("best_gap", value) for value in (NAN, INF, -1.0)},
 }
 VERBS = (("top",), ("top", "--json"), ("export", "--csv"), ("report", "-o", "page.html"),
-         ("report", "--md", "-o", "page.md"), ("compare", "4", "8"), ("compare", "4", "8", "--json"), ("diff", "sound.h5"))
+         ("report", "--md", "-o", "page.md"), ("explain",), ("explain", "--json"), ("compare", "4", "8"), ("compare", "4", "8", "--json"), ("diff", "sound.h5"))
 
 
 class ResultsFiles(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-results-"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        run("sweep", SWEEPS / "tiny.yaml", "-o", "run", "--store", "none", "-j", 1, "--in-process",
+        run("sweep", SWEEPS / "tiny.yaml", "-o", "run", "--store", "none", "-j", 1, "--in-process", "--best", "4",
             directory=self.directory)
         shutil.copy(self.directory / "run/results.h5", self.directory / "sound.h5")
         self.image = (self.directory / "sound.h5").read_bytes()[:-24]
