@@ -50,14 +50,13 @@ std::vector<ProofRung> rungs_without_margins(const Results& results) {
 TableBlock ladder(const Results& results, const std::optional<BestProof>& proof) {
   TableBlock lines{{{"rung", "looked at", "left behind", "worse by least", "median", "most", "what it is"}},
                    {true, false, false, false, false, false, true}};
+  const auto add_of_space = [&](const char* rung, double looked_at, const char* what) {
+    lines.lines.push_back({rung, group_digits(looked_at), kMissing, kMissing, kMissing, kMissing, what});
+  };
   if (const double points = provenance_number(results, "space_points"); points > 0) {
-    lines.lines.push_back({"points of the axes", group_digits(points), kMissing, kMissing, kMissing, kMissing,
-                           "every combination, valid or not"});
-    lines.lines.push_back({"bounds of points and of groups of points",
-                           group_digits(provenance_number(results, "space_bounds")), kMissing, kMissing, kMissing,
-                           kMissing,
-                           "sums over a micro-batch; of a group, whatever ZeRO, recomputation and transport its points "
-                           "have"});
+    add_of_space("points of the axes", points, "every combination, valid or not");
+    add_of_space("bounds of points and of groups of points", provenance_number(results, "space_bounds"),
+                 "sums over a micro-batch; of a group, whatever ZeRO, recomputation and transport its points have");
   }
   for (const ProofRung& rung : proof ? proof->rungs : rungs_without_margins(results))
     lines.lines.push_back({name_of(rung.kind), count(rung.looked_at), count(rung.left_behind),
