@@ -32,6 +32,25 @@ zip:
 where: ['strategy.pp > 1 or strategy.schedule == "1f1b"']
 """
 
+STAGES = """
+name: any
+assume: 2021
+base:
+  model: {like: gpt3-2.7b, layers: 14}
+  cluster: {like: dgx_h100_superpod, nodes: 1, second: {nodes: 1, gpu: a100_40, nic_gbps: 200}}
+  topology: {fat_tree: {oversubscription: 2}}
+  strategy: {global_batch: 128, stack: megatron-core}
+axes:
+  strategy.pp: [2, 4, 8]
+  strategy.micro_batch: [1, 2, 4]
+  strategy.stage_layers: any
+  strategy.stage_recompute_layers: any
+  strategy.recompute: [none, selective, full]
+zip:
+  - {strategy.schedule: [1f1b, interleaved], strategy.virtual_stages: [1, 2]}
+best: 1
+"""
+
 
 class Spaces(unittest.TestCase):
     def setUp(self):
@@ -83,6 +102,35 @@ class Spaces(unittest.TestCase):
         best = [json.loads(run("top", name, "-k", "1", "--json", directory=self.directory).stdout)["rows"][0]["columns"]
                 for name in ("space", "part")]
         self.assertGreaterEqual(best[0]["tokens_per_s_per_gpu"], 0.99 * best[1]["tokens_per_s_per_gpu"])
+
+    def test_stages_with_any_layers_have_a_proven_best_whatever_interrupts_it(self):
+        (self.directory / "any.yaml").write_text(STAGES)
+        told = self.sweep("any.yaml", "-o", "any", "--store", "none", "-j", "2").stderr
+        self.assertRegex(told, r"any layers of their stages: their lower bounds, best first")
+        self.assertRegex(told, r"[\d,]+ points: [\d,]+ bounds list the best \d+ of them, no other is better than these bounds")
+        self.assertRegex(told, r"the best 1 are proven: \d+ were simulated")
+        self.assertGreater(provenance(self.directory / "any/results.h5")["space_points"], 1e4)
+        mark = uuid.uuid4().hex
+        self.addCleanup(kill_all, mark)
+        killed = subprocess.Popen([PROGRAM, "sweep", "any.yaml", "-o", "killed", "--store", "none", "-j", "2"],
+                                  cwd=self.directory, env=environment_in(self.directory, mark),
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.time() + PATIENCE_S
+        while killed.poll() is None and not list((self.directory / "killed").glob("journal/*")) and time.time() < deadline:
+            time.sleep(0.01)
+        kill_all(mark)
+        killed.wait()
+        run("resume", "killed", "--store", "none", directory=self.directory)
+        self.sweep("any.yaml", "-o", "apart", "--store", "none", "-j", "1", "--no-sharing")
+        self.assert_same("any", "killed", "apart")
+        # Equal stages, all of which are simulated, are no better than the proof allows.
+        self.sweep("any.yaml", "-o", "equal", "--store", "none", "--set", "strategy.stage_layers=none", "--set",
+                   "strategy.stage_recompute_layers=none", "--set", "strategy.empty_layers=2", "--best", "100")
+        rate = {name: json.loads(run("top", name, "-k", "1", "--json", directory=self.directory).stdout)["rows"][0]["columns"]
+                ["tokens_per_s_per_gpu"] for name in ("any", "equal")}
+        self.assertLess(rate["equal"], rate["any"] * (1 + provenance(self.directory / "any/results.h5")["best_gap"]))
+        # Half of the machines is slower: with equal stages the others wait.
+        self.assertGreater(rate["any"], 1.1 * rate["equal"])
 
     def test_gaps_are_shares_and_belong_to_the_best(self):
         tiny = SWEEPS / "tiny.yaml"
