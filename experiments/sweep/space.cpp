@@ -41,17 +41,30 @@ OpenKeys Space::open_keys_of(const Point& point) const {
   return result;
 }
 
-std::optional<Experiment> Space::Viewer::experiment_of(const Point& point) {
+Settings Space::Viewer::settings_of(const Point& point) {
   SweepReader::Chosen chosen;
   for (const std::uint32_t value : point) chosen.push_back(value == kOpen ? 0 : value);
+  return space_.reader_.settings_of(chosen, space_.open_keys_of(point), borrower_);
+}
+
+std::string Space::Viewer::why_excluded(const Point& point, const Settings& settings) {
   const OpenKeys open = space_.open_keys_of(point);
-  Experiment result;
-  result.settings = space_.reader_.settings_of(chosen, open, borrower_);
-  result.inputs = space_.reader_.inputs();
   for (const Constraint& constraint : constraints_)
-    if (!constraint.depends_on(open) && !constraint.holds(result.settings)) return std::nullopt;
-  if (find_violation(config_reader_.read(result.settings, result.inputs), graphs_, space_.options_.scope))
-    return std::nullopt;
+    if (!constraint.depends_on(open) && !constraint.holds(settings)) return "where: " + constraint.text();
+  const auto violation =
+      find_violation(config_reader_.read(settings, space_.reader_.inputs()), graphs_, space_.options_.scope);
+  return violation ? violation->rule + ": " + violation->reason : "";
+}
+
+std::string Space::Viewer::why_excluded(const Point& point) {
+  return why_excluded(point, settings_of(point));
+}
+
+std::optional<Experiment> Space::Viewer::experiment_of(const Point& point) {
+  Experiment result;
+  result.settings = settings_of(point);
+  result.inputs = space_.reader_.inputs();
+  if (!why_excluded(point, result.settings).empty()) return std::nullopt;
   return result;
 }
 

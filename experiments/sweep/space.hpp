@@ -58,9 +58,14 @@ class Space {
     /// Returns the experiment of a point, without id and axes; neutral where it is open. Returns nothing if a rule or a
     /// condition excludes it, or everything that it stands for.
     std::optional<Experiment> experiment_of(const Point& point);
+    /// Returns the rule or the condition that excludes a point, for people; empty if none does.
+    std::string why_excluded(const Point& point);
     core::step::Configuration configuration_of(const Experiment& experiment);
 
    private:
+    Settings settings_of(const Point& point);
+    std::string why_excluded(const Point& point, const Settings& settings);
+
     const Space& space_;
     std::vector<Constraint> constraints_;
     CalibrationBorrower borrower_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/step/estimate/best_stages.hpp"
@@ -26,6 +27,8 @@ class PointBounds {
   /// Returns the bounds of some of the points. Throws InputError, naming the key, for one whose stages are fixed though
   /// axes say that they may be any.
   std::vector<PointBound> of(const std::vector<experiments::Space::Point>& points, std::size_t begin, std::size_t end);
+  /// Returns what excludes a point, for people; empty if it is valid.
+  std::string why_excluded(const experiments::Space::Point& point) { return viewer_.why_excluded(point); }
   /// Returns what is best for the stages of a point, of which nothing else is open and which has a bound.
   core::step::BestStages best_stages_of(const experiments::Space::Point& point);
   /// Returns the minimised objective of the analytic step of a point without open factors.

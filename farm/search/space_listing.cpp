@@ -90,6 +90,12 @@ class Listing {
     }
   }
 
+  /// Returns what excludes the first of all points, for people; empty if it is valid.
+  std::string why_first_is_excluded() {
+    std::string why;
+    pool_.with_worker([&](PointBounds& worker) { why = worker.why_excluded(first_root()); });
+    return why;
+  }
   std::vector<Point> take_points() { return std::move(listed_); }
   double points() const { return points_; }
   /// Returns the best bound of all points that are not listed; infinity if there are none.
@@ -130,6 +136,13 @@ class Listing {
     return std::nullopt;
   }
 
+  Point first_root() const {
+    Point point(space_.factors(), 0);
+    for (const auto& factors : {open_factors_, any_factors_})
+      for (const std::size_t factor : factors) point[factor] = Space::kOpen;
+    return point;
+  }
+
   void add_roots() {
     double roots = 1;
     for (const std::size_t factor : chosen_factors_) roots *= static_cast<double>(space_.size_of(factor));
@@ -139,9 +152,7 @@ class Listing {
                       "{:.0f} can be looked at: give fewer values, or draw from it with 'sample: {{experiments: N}}'",
                       roots, kMaxRoots),
           space_.sweep().name);
-    Point point(space_.factors(), 0);
-    for (const auto& factors : {open_factors_, any_factors_})
-      for (const std::size_t factor : factors) point[factor] = Space::kOpen;
+    Point point = first_root();
     std::vector<Point> some;
     for (double i = 0; i < roots; ++i) {
       some.push_back(point);
@@ -249,6 +260,7 @@ experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingPr
   ListingProgress& told = progress != nullptr ? *progress : own;
   experiments::ListedSpace about;
   std::vector<Point> points;
+  std::string why;  // the first point is none
   space.prepare();
   {
     Listing listing(space, limits, told);
@@ -258,9 +270,11 @@ experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingPr
     const double bound = listing.bound_of_others();
     if (bound != kInfinity) about.bound = minimised(bound, space.sweep().objective);
     points = listing.take_points();
+    if (points.empty()) why = listing.why_first_is_excluded();
   }
   if (points.empty())
-    throw core::InputError(fmt::format("none of its {:.3g} points is valid and fits into memory", about.points),
+    throw core::InputError(fmt::format("none of its {:.3g} points is valid and fits into memory{}", about.points,
+                                       why.empty() ? "" : "; the first violates " + why),
                            space.sweep().name);
   experiments::Sweep result = std::move(space).list(std::move(points));
   result.space = about;

@@ -39,7 +39,7 @@ base:
   model: {like: gpt3-2.7b, layers: 14}
   cluster: {like: dgx_h100_superpod, nodes: 1, second: {nodes: 1, gpu: a100_40, nic_gbps: 200}}
   topology: {fat_tree: {oversubscription: 2}}
-  strategy: {global_batch: 128, stack: megatron-core}
+  strategy: {global_batch: 128, zero: 1, stack: megatron-core}
 axes:
   strategy.pp: [2, 4, 8]
   strategy.micro_batch: [1, 2, 4]
