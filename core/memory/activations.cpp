@@ -84,10 +84,15 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, workloa
 /// Returns the size of the largest 16-bit weight gradient, which is added to those of earlier micro-batches afterwards.
 std::int64_t largest_gradient(const std::vector<Operator>& operators) {
   std::int64_t max_bytes = 0;
-  for (const Operator& op : operators)
-    for (const workload::WorkItem& work : op.backward)
+  const auto add = [&](const workload::OpList& ops) {
+    for (const workload::WorkItem& work : ops)
       if (const workload::KernelWork* kernel = work.kernel(); kernel && kernel->weight_gradient)
         max_bytes = std::max(max_bytes, 2 * kernel->shape.m * kernel->shape.n * kernel->shape.batch);
+  };
+  for (const Operator& op : operators) {
+    add(op.backward);
+    if (op.factors) add(op.factors->gradient);
+  }
   return max_bytes;
 }
 

@@ -2,7 +2,9 @@
 #include "core/memory/model_state.hpp"
 
 #include <algorithm>
+#include <map>
 
+#include "core/workload/layer/operators.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
@@ -50,6 +52,22 @@ std::int64_t embedding_head_parameters(const Model& model, const Strategy& strat
   return sum;
 }
 
+/// Returns the bytes of the factors that a step gathers, all of which are there when the last backward pass ends.
+std::int64_t factor_bytes(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  if (strategy.gradient_exchange == workload::GradientExchange::sums) return 0;
+  std::int64_t sum = 0;
+  std::map<workload::LayerKind, std::int64_t> known;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
+      const auto [bytes, is_new] = known.try_emplace(kind, 0);
+      if (is_new)
+        for (const workload::Operator& each : workload::layer_operators(model, strategy, kind))
+          bytes->second += each.factors ? each.factors->gathered_bytes : 0;
+      sum += bytes->second;
+    }
+  return sum;
+}
+
 }  // namespace
 
 ModelState model_state(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -68,6 +86,7 @@ ModelState model_state(const Model& model, const Strategy& strategy, std::int64_
   if (strategy.zero >= 3)
     state.gathered +=
         kWeightBytes * std::min(unit + embedding_head_parameters(model, strategy, stage), parameter_count);
+  state.gathered += factor_bytes(model, strategy, stage);
   return state;
 }
 

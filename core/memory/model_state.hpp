@@ -14,7 +14,7 @@ struct ModelState {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t gathered = 0;  // ZeRO 2 and 3: temporarily gathered weights and full gradients
+  std::int64_t gathered = 0;  // ZeRO 2 and 3: temporarily gathered weights and full gradients; factors of replicas
 };
 
 /// Returns the bytes of model state on a rank of pipeline stage `stage`.

@@ -17,11 +17,15 @@ using WeightShape = std::pair<std::int64_t, std::int64_t>;
 
 /// Adds the shapes of a layer's weights, but for the router's: the framework multiplies by that one itself.
 void add_weight_shapes(std::set<WeightShape>& shapes, const std::vector<workload::Operator>& layer) {
-  for (const workload::Operator& op : layer) {
-    if (op.name == "router") continue;
-    for (const workload::WorkItem& work : op.backward)
+  const auto add = [&](const workload::OpList& ops) {
+    for (const workload::WorkItem& work : ops)
       if (const workload::KernelWork* kernel = work.kernel(); kernel && kernel->weight_gradient && kernel->shape.n > 0)
         shapes.emplace(kernel->shape.m, kernel->shape.n);
+  };
+  for (const workload::Operator& op : layer) {
+    if (op.name == "router") continue;
+    add(op.backward);
+    if (op.factors) add(op.factors->gradient);
   }
 }
 

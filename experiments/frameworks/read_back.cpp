@@ -54,6 +54,7 @@ void spell_out_experts(Strategy& strategy, const Model& model) {
     stack.overlap_shared_expert = stack.delay_expert_weights = stack.overlap_experts = false;
     stack.dispatcher = none.stack.dispatcher;
   }
+  if (strategy.gradient_exchange != core::workload::GradientExchange::factors) strategy.factor_weights = 0;
   if (strategy.capacity_factor == 0) strategy.token_drop = none.token_drop, strategy.pad_to_capacity = false;
   if (stack.dispatcher != core::workload::Dispatcher::deepep) stack.dispatcher_sms = none.stack.dispatcher_sms;
   if (!strategy.hot_experts) strategy.hot_expert_spread = strategy.hot_expert_tflops = strategy.hot_expert_gbps = 0;

@@ -7,6 +7,7 @@
 #include "experiments/rules/activation_rules.hpp"
 #include "experiments/rules/cost_rules.hpp"
 #include "experiments/rules/expert_rules.hpp"
+#include "experiments/rules/factor_rules.hpp"
 #include "experiments/rules/layout_rules.hpp"
 #include "experiments/rules/machine_rules.hpp"
 #include "experiments/rules/network_rules.hpp"
@@ -20,7 +21,7 @@ std::vector<Rule> all_rules() {
   for (auto part : {machine_rules(), transport_rules(), mixed_machine_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   for (auto part : {precision_rules(), model_rules(), stage_rules(), attention_rules(), layout_rules(), expert_rules(),
-                    routing_rules(), overlap_rules(), activation_rules()})
+                    routing_rules(), overlap_rules(), factor_rules(), activation_rules()})
     for (Rule& one : part) {
       one.steps_only = true;
       all.push_back(std::move(one));

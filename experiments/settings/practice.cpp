@@ -124,7 +124,9 @@ OptionValue feed_forward(const Settings& settings, const Catalog&) {
 /// Follows the stack's recipe if there are replicas to shard states over.
 OptionValue zero(const Settings& settings, const Catalog& catalog) {
   const OptionValue* recipe = recipe_value(settings, catalog, "zero");
-  return recipe != nullptr && replicas(settings) > 1 ? *recipe : OptionValue(std::int64_t{0});
+  const std::string exchange = settings.text("strategy.gradient_exchange");  // of factors only without ZeRO
+  const bool sums = exchange.empty() || exchange == "sums";
+  return recipe != nullptr && replicas(settings) > 1 && sums ? *recipe : OptionValue(std::int64_t{0});
 }
 
 /// Follows the stack's recipe; other software has the buckets of the option's default.

@@ -79,6 +79,9 @@ void OpenKeys::make_neutral(Settings& settings) const {
   if (zero_stage) settings["strategy.zero"] = none;
   if (zero_stage || zero_group) settings["strategy.zero_group"] = none;
   if (replicas) settings["strategy.stack.overlap_parameters"] = false;
+  // The wider gradients are, the more weights exchange factors instead, which leave the backward passes.
+  if (gradient_bits && settings.text("strategy.gradient_exchange") == "cheapest")
+    settings["strategy.stack.reduce_in_16bit"] = false;
   if (recompute_kind) {
     settings["strategy.recompute"] = std::string("none");
     settings["strategy.recompute_modules"] = std::string("none");

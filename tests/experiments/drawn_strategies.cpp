@@ -79,6 +79,12 @@ const std::vector<std::vector<std::string>> kTogether{
     {"strategy.tp=8", "model.heads=8", "model.kv_heads=8", "strategy.pp=1", "strategy.cp=1", "strategy.zero=0"},
     {"strategy.tp=8", "model.heads=8", "model.kv_heads=8", "strategy.pp=1", "strategy.cp=1", "strategy.zero=0",
      "strategy.sequence_parallel=true", "strategy.stack.overlap_tensor=true"},
+    {"strategy.gradient_exchange=factors", "strategy.factor_weights=attn_proj+mlp_fc1", "strategy.zero=0",
+     "strategy.schedule=1f1b", "strategy.virtual_stages=1", "strategy.tp=2", "strategy.pp=2", "strategy.cp=1",
+     "strategy.micro_batch=1", "strategy.global_batch=2", "strategy.stack.precision=bf16"},
+    {"strategy.gradient_exchange=cheapest", "strategy.factor_weights=none", "strategy.zero=0",
+     "strategy.schedule=gpipe", "strategy.virtual_stages=1", "strategy.pp=1", "strategy.tp=2", "strategy.cp=2",
+     "strategy.micro_batch=2", "strategy.global_batch=4", "strategy.stack.precision=bf16"},
     {"strategy.split=by_cost", "strategy.pp=4", "model.vocabulary=4096"},
 };
 

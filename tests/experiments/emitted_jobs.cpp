@@ -402,3 +402,20 @@ TEST_CASE("what differs from the job that an experiment was made from is told be
         std::vector<std::string>{"was true in my.sh:3: strategy.sequence_parallel is false"});
   CHECK_THROWS_WITH(emit_target("nosuch"), Catch::StartsWith("--emit: 'nosuch' is no target; known are megatron"));
 }
+
+TEST_CASE("no framework's job exchanges factors, which is told by name") {
+  const Experiment one = experiment_of(
+      small("", "zero: 0, micro_batch: 2, gradient_exchange: factors, factor_weights: mlp_fc1, stack: megatron-core"));
+  int emitted = 0;
+  for (const EmitTarget& target : emit_targets()) {
+    INFO(target.name);
+    try {
+      const EmittedJob job = emit_job(target, one.settings, nullptr, catalog());
+      CHECK(std::count(job.notes.begin(), job.notes.end(), "strategy.gradient_exchange factors: such a job has sums") ==
+            1);
+      ++emitted;
+    } catch (const core::InputError&) {  // it cannot run this layout at all
+    }
+  }
+  CHECK(emitted >= 3);
+}

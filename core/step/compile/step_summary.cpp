@@ -58,11 +58,14 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& configurati
   };
   for (const workload::RankClass& one : workload::rank_classes(configuration.model, configuration.strategy)) {
     for (const workload::PartWork& part :
-         workload::stage_work(configuration.model, configuration.strategy, configuration.gpu, one).parts)
+         workload::stage_work(configuration.model, configuration.strategy, configuration.gpu, one).parts) {
       for (const workload::PhaseList* pass : {&part.forward, &part.backward})
         for (const workload::Phase& phase : *pass)
           for (const workload::WorkItem& work : phase.ops)
             if (const workload::KernelWork* kernel = work.kernel()) write(kernel->cost);
+      for (const workload::WeightFactors& weight : part.factors)
+        for (const workload::WorkItem& work : weight.gradient) write(work.kernel()->cost);
+    }
     for (const compute::Kernel& kernel : workload::optimizer_kernels(
              configuration.strategy,
              workload::stage_parameters(configuration.model, configuration.strategy, one.stage)))
@@ -87,10 +90,19 @@ void write_machines(sharing::KeyWriter& writer, const Configuration& configurati
     writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank).value()));
 }
 
+/// Returns the options of a strategy. How gradients are exchanged is none of them where replicas sum them, so that such
+/// steps have the keys that they had before there was a choice.
+OptionSet strategy_values(const workload::Strategy& strategy) {
+  OptionSet values = workload::strategy_options().read(strategy);
+  if (strategy.gradient_exchange == workload::GradientExchange::sums)
+    values.erase("gradient_exchange"), values.erase("factor_weights");
+  return values;
+}
+
 /// Writes what the operations of every rank depend on, but for dp.
 void write_configuration(sharing::KeyWriter& writer, const Configuration& configuration) {
   write_options(writer, workload::model_options().read(configuration.model));
-  write_options(writer, workload::strategy_options().read(configuration.strategy));
+  write_options(writer, strategy_values(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));
   write_external_inputs(writer, configuration);

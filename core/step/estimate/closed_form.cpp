@@ -44,7 +44,7 @@ class Estimator {
       slowest = std::max(slowest, passes.forward + passes.backward);
       const workload::Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, stage);
       result.gradients_s = std::max(
-          result.gradients_s, strategy_.zero == 3 ? across_groups_s(parameters) : gradients_s(parameters, passes));
+          result.gradients_s, strategy_.zero == 3 ? across_groups_s(parameters) : gradients_s(parameters, of_stage));
       double optimizer = 0;
       for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
         optimizer += seconds(compute::kernel_cost(kernel, *gpu_).ps);
@@ -252,25 +252,39 @@ class Estimator {
     return overlapped >= work ? now + work * pace : until + work - overlapped;
   }
 
+  /// Returns the time of gathering the factors of weights, part by part.
+  double factor_gathers_s(const StageWork& work) const {
+    double sum = 0;
+    for (const auto& chunk : work.chunks)
+      for (const ModelPart part : chunk)
+        sum +=
+            collective_s(strategy_.replicas(), strategy_.tp, Kind::all_gather, work.of(part).gathered_factor_bytes());
+    return sum;
+  }
+
   /// Returns the exposed time of reducing gradients and gathering parameters. Gradients that are reduced early overlap
   /// with the last micro-batch's backward pass, and parameters that are gathered late with the first forward pass; both
-  /// slow these passes down.
-  double gradients_s(const workload::Parameters& parameters, const Passes& passes) const {
+  /// slow these passes down. Factors are gathered among the buckets, and gradients computed from them at the end.
+  double gradients_s(const workload::Parameters& all, const SlowestRank& rank) const {
+    const workload::Parameters parameters = workload::summed_parameters(rank.work, all);
     const std::int64_t buckets = std::max<std::int64_t>(1, parameters.total() / strategy_.bucket_parameters);
     const workload::Parameters bucket{parameters.dense / buckets, parameters.experts / buckets};
-    const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool overlaps, double overlapping_s,
-                             double across = 0) {
+    const Passes& passes = rank.passes;
+    const auto exposed = [&](Kind kind, std::int64_t bytes_each, bool overlaps, double overlapping_s, double across = 0,
+                             double beside = 0) {
       const bool reduces = kind != Kind::all_gather;
       // A bucket's shards are all-reduced across groups while the next bucket is reduce-scattered.
       const double one = replicas_s(kind, bytes_each, bucket), each = one + across;
-      const double total = static_cast<double>(buckets) * std::max(one, across) + std::min(one, across);
+      const double total = static_cast<double>(buckets) * std::max(one, across) + std::min(one, across) + beside;
       if (!overlaps) return total;
       const double hidden = std::min(total - each, overlapping_s), pace = kernel_slowdown(reduces);
       return total - hidden + hidden * (1 - 1 / pace);
     };
     const Kind kind = strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce;
     double sum = exposed(kind, workload::gradient_bytes(strategy_), strategy_.overlap_grad_reduce, passes.backward,
-                         across_groups_s(bucket));
+                         across_groups_s(bucket), factor_gathers_s(rank.work));
+    workload::for_each_factor_kernel(rank.work,
+                                     [&](const workload::KernelWork& kernel) { sum += seconds(kernel.cost.ps); });
     if (strategy_.zero > 0)
       sum += exposed(Kind::all_gather, kParameterBytes, strategy_.stack.overlap_parameters, passes.forward);
     return sum;

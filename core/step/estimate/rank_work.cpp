@@ -63,6 +63,7 @@ RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   if (replicas_ == Replicas::open) return result;
   for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
     result.optimizer += compute::kernel_cost(kernel, gpu).ps;
+  workload::for_each_factor_kernel(work, [&](const workload::KernelWork& kernel) { result.factors += kernel.cost.ps; });
   if (strategy_.zero < 3) add_buckets(work, result);
   return result;
 }
@@ -193,7 +194,7 @@ void RankWorks::add_buckets(const StageWork& work, const std::vector<ModelPart>&
   };
   std::vector<std::int64_t> backward_order;
   for (auto part = chunk.rbegin(); part != chunk.rend(); ++part)
-    backward_order.push_back(work.of(*part).parameters.*spec.count);
+    backward_order.push_back(work.of(*part).summed().*spec.count);
   for (const workload::Bucket& bucket : workload::buckets(backward_order, strategy_.bucket_parameters)) {
     const std::int64_t count = strategy_.zero > 0 ? spec.padded(bucket.parameters) : bucket.parameters;
     add(reductions, strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce,
@@ -254,7 +255,7 @@ Time RankWorks::step_ps(const RankWork& rank, const Passes& fill, const StagePas
   const Time reductions = (after_each_pass ? micro_batches : 1) * rank.reductions;
   const Time at_the_end = after_each_pass && rank.chunks.size() > 1 ? 0 : rank.reductions;
   const Time begin = after_each_pass || !strategy_.overlap_grad_reduce ? 0 : first_reduction;
-  const Time reduced = std::max({drained + (strategy_.overlap_grad_reduce ? 0 : at_the_end),
+  const Time reduced = std::max({drained + rank.factors, drained + (strategy_.overlap_grad_reduce ? 0 : at_the_end),
                                  fill.forward + begin + reductions, reduced_in_turn(rank, in_turn)});
   return std::max(reduced + rank.optimizer + (gathers_first() ? 0 : rank.gathers), drained + fill.backward);
 }

@@ -44,6 +44,7 @@ struct RankWork {
   Passes first;                            // through the first of them, until its output may be sent
   Time launches = 0;                       // of a micro-batch through all chunks, by the host
   Time optimizer = 0;
+  Time factors = 0;                  // gradients of weights from the factors of all replicas, behind all passes
   Time reductions = 0, gathers = 0;  // of all gradients and all parameters once
 };
 

@@ -162,6 +162,14 @@ class Weigher {
   SentBytes gathered(const Parameters& parameters) const {
     return among_replicas(Kind::all_gather, kParameterBytes, parameters);
   }
+  /// Returns what replicas send of the factors of weights, each once.
+  SentBytes gathered_factors(const StageWork& work) const {
+    SentBytes sum;
+    for (const auto& chunk : work.chunks)
+      for (const ModelPart part : chunk)
+        sum += sent(Kind::all_gather, work.of(part).gathered_factor_bytes(), strategy_.replicas(), strategy_.tp);
+    return sum;
+  }
   SentBytes reduced(const Parameters& parameters) const {
     return among_replicas(strategy_.zero > 0 ? Kind::reduce_scatter : Kind::all_reduce,
                           workload::gradient_bytes(strategy_), parameters);
@@ -217,6 +225,8 @@ class Weigher {
     const Parameters parameters = workload::stage_parameters(model_, strategy_, stage);
     heaviest.replicas =
         strategy_.zero == 3 ? weight_of(across_groups(parameters)) : exposed_replicas(parameters, heaviest);
+    workload::for_each_factor_kernel(
+        heaviest.work, [&](const workload::KernelWork& kernel) { heaviest.replicas += weight_of(kernel.shape); });
     for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))
       heaviest.optimizer += weight_of(kernel);
     return heaviest;
@@ -249,7 +259,8 @@ class Weigher {
     const auto exposed = [&](double all, bool overlaps, double pass) {
       return overlaps ? all - std::min(all - all / buckets, pass) : all;
     };
-    const double reduces = weight_of(reduced(parameters)) + weight_of(across_groups(parameters));
+    const double reduces = weight_of(reduced(workload::summed_parameters(rank.work, parameters))) +
+                           weight_of(gathered_factors(rank.work)) + weight_of(across_groups(parameters));
     double sum = exposed(reduces, strategy_.overlap_grad_reduce, rank.backward);
     if (strategy_.zero > 0)
       sum += exposed(weight_of(gathered(parameters)), strategy_.stack.overlap_parameters, rank.forward);
@@ -325,7 +336,13 @@ class Weigher {
               result.replicas += reduced(work.parameters) * times;
       }
     const Parameters parameters = workload::stage_parameters(model_, strategy_, rank.stage);
-    if (strategy_.zero < 3) result.replicas += reduced(parameters);
+    if (strategy_.zero < 3) result.replicas += reduced(workload::summed_parameters(rank.work, parameters));
+    result.replicas += gathered_factors(rank.work);
+    workload::for_each_factor_kernel(rank.work, [&](const workload::KernelWork& kernel) {
+      result.flops += static_cast<double>(kernel.shape.flops);
+      result.memory_bytes += static_cast<double>(kernel.shape.bytes);
+      if (rank.work.launched_by_host({kernel})) result.launches += static_cast<double>(kernel.launches);
+    });
     if (strategy_.zero == 1 || strategy_.zero == 2) result.replicas += gathered(parameters);
     result.replicas += across_groups(parameters);
     for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))

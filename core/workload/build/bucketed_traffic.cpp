@@ -2,9 +2,10 @@
 // and gather the parameters that the optimizer wrote; stage 2, which keeps only its shard of the gradients, reduces
 // them after every pass, for which the next one waits unless they overlap. With overlap_parameters a step begins while
 // the previous step's parameters are still being gathered, as in Megatron-LM's overlap-param-gather: the first pass
-// that needs a bucket waits for it.
+// that needs a bucket waits for it. Weights whose factors are exchanged are in no bucket.
 #include "core/base/error.hpp"
 #include "core/workload/build/buckets.hpp"
+#include "core/workload/build/factor_traffic.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 
 namespace manyworlds::core::workload {
@@ -13,13 +14,13 @@ namespace {
 class BucketedTraffic : public ReplicaTraffic {
  public:
   BucketedTraffic(const Model& model, const Strategy& strategy, const StageWork& work, ProgramBuilder& builder)
-      : strategy_(strategy), builder_(builder), model_order_(work.model_order) {
+      : strategy_(strategy), builder_(builder), model_order_(work.model_order), factors_(work, builder) {
     for (const ParameterFamily& each : replicated_families(model, strategy)) {
       Family family{each, {}, {}, {}};
       for (const auto& parts : work.chunks) {
         std::vector<std::int64_t> backward_order;
         for (auto part = parts.rbegin(); part != parts.rend(); ++part)
-          backward_order.push_back(work.of(*part).parameters.*each.count);
+          backward_order.push_back(work.of(*part).summed().*each.count);
         family.chunks.push_back({buckets(backward_order, strategy.bucket_parameters), {}, 0});
       }
       families_.push_back(std::move(family));
@@ -70,6 +71,7 @@ class BucketedTraffic : public ReplicaTraffic {
 
   void after_part(const StepPass& step_pass, std::size_t part_index) override {
     if (!reduces_after(step_pass)) return;
+    if (strategy_.overlap_grad_reduce) factors_.gather(chunk_of(step_pass), part_index);
     const bool ends = part_index + 1 == parts_[chunk_of(step_pass)];
     if (!strategy_.overlap_grad_reduce && !(strategy_.zero == 2 && ends)) return;
     for (Family& family : families_) {
@@ -81,6 +83,7 @@ class BucketedTraffic : public ReplicaTraffic {
 
   ProgramBuilder::Waits finish_gradients() override {
     ProgramBuilder::Waits waits;
+    if (!strategy_.overlap_grad_reduce) factors_.gather_all();
     for (Family& family : families_) {
       if (!strategy_.overlap_grad_reduce && strategy_.zero < 2)
         for (auto chunk = model_order_.rbegin(); chunk != model_order_.rend(); ++chunk)
@@ -88,6 +91,7 @@ class BucketedTraffic : public ReplicaTraffic {
       for (const auto& last : {family.last, family.last_inter_group})
         if (last) waits.push_back(*last);
     }
+    factors_.compute_gradients();
     return waits;
   }
 
@@ -144,6 +148,7 @@ class BucketedTraffic : public ReplicaTraffic {
   std::vector<std::size_t> parts_;  // number of parts, by chunk
   const std::vector<std::size_t>&
       model_order_;  // chunks in the order of the model, so that ranks with the same chunks issue the same collectives
+  FactorTraffic factors_;
 };
 
 }  // namespace

@@ -28,6 +28,8 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
       for (const Phase& phase : *pass)
         for (const WorkItem& item : phase.ops)
           if (const KernelWork* kernel = item.kernel()) add(kernel->shape, kernel->cost, runs);
+    for (const WeightFactors& weight : work.of(part).factors)
+      for (const WorkItem& item : weight.gradient) add(item.kernel()->shape, item.kernel()->cost, copies);
   }
   for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters))
     add(kernel, compute::kernel_cost(kernel, gpu), 1);

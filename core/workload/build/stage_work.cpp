@@ -95,6 +95,8 @@ class StageBuilder {
     const PhaseList backward = backward_pass(operators);
     PartWork result{forward_pass(operators), backward, weight_gradient_work(backward, false),
                     weight_gradient_work(backward, true), parameters};
+    for (auto each = operators.rbegin(); each != operators.rend(); ++each)
+      if (each->factors) result.factors.push_back(std::move(*each->factors));
     for (const Operator& each : operators) {
       result.saved_bytes += each.saved_bytes + each.attention_core_bytes;
       result.weight_gradient_input_bytes += each.weight_gradient_input_bytes;
@@ -147,6 +149,13 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
 
 StageWork stage_work_without_costs(const Model& model, const Strategy& strategy, RankClass rank_class) {
   return built_stage_work(model, strategy, nullptr, rank_class, nullptr);
+}
+
+Parameters summed_parameters(const StageWork& work, Parameters parameters) {
+  for (const auto& chunk : work.chunks)
+    for (const ModelPart part : chunk)
+      for (const WeightFactors& weight : work.of(part).factors) parameters.dense -= weight.parameters;
+  return parameters;
 }
 
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters) {

@@ -32,10 +32,23 @@ struct PartWork {
   PhaseList forward, backward;
   PhaseList input_gradient, weight_gradient;  // the backward pass in two
   Parameters parameters;
+  std::vector<WeightFactors> factors = {};       // of its weights, in backward order
   std::int64_t saved_bytes = 0;                  // per micro-batch, for its backward pass
   std::int64_t offloaded_bytes = 0;              // the share of these in the host's memory meanwhile
   std::int64_t weight_gradient_input_bytes = 0;  // inputs of weight gradients: layer inputs, and gradients of outputs
 
+  /// Returns the parameters whose gradients replicas sum.
+  Parameters summed() const {
+    Parameters result = parameters;
+    for (const WeightFactors& weight : factors) result.dense -= weight.parameters;
+    return result;
+  }
+  /// Returns the bytes of the factors that replicas gather.
+  std::int64_t gathered_factor_bytes() const {
+    std::int64_t sum = 0;
+    for (const WeightFactors& weight : factors) sum += weight.gathered_bytes;
+    return sum;
+  }
   const PhaseList& pass(PassKind kind) const {
     const PhaseList* const all[] = {&forward, &backward, &input_gradient, &weight_gradient};
     return *all[static_cast<std::size_t>(kind)];
@@ -62,6 +75,17 @@ struct StageWork {
     return cuda_graphs == CudaGraphs::none || (cuda_graphs == CudaGraphs::all_but_experts && work.needs_token_counts);
   }
 };
+
+/// Calls `visit` with every kernel that computes a gradient from the factors of all replicas, on one rank in a step.
+template <class Visitor>
+void for_each_factor_kernel(const StageWork& work, Visitor&& visit) {
+  for (const auto& chunk : work.chunks)
+    for (const ModelPart part : chunk)
+      for (const WeightFactors& weight : work.of(part).factors)
+        for (const WorkItem& item : weight.gradient) visit(*item.kernel());
+}
+/// Returns those of a rank's `parameters` whose gradients replicas sum.
+Parameters summed_parameters(const StageWork& work, Parameters parameters);
 
 /// Returns the work of a class, with the cost of every kernel; `costs`, if given, collects the sources of these costs.
 StageWork stage_work(const Model& model, const Strategy& strategy, const compute::Gpu& gpu, RankClass rank_class,

@@ -73,7 +73,12 @@ class PartCoster {
   void part(std::string_view name, std::vector<Operator>& operators) {
     for (Operator& each : operators)
       for (KernelWork* kernel : kernels_of(each.recompute)) cost_kernel(*kernel);
+    for (Operator& each : operators)
+      if (each.factors)
+        for (KernelWork* kernel : kernels_of(each.factors->gradient)) cost_kernel(*kernel);
     for (const Direction direction : {Direction::forward, Direction::backward}) {
+      // No row describes a backward pass without gradients of weights.
+      const auto is_partial = [&](const Operator& one) { return direction == Direction::backward && one.factors; };
       Group all;
       for (Operator& each : operators) {
         const Group group = kernels_of(direction == Direction::forward ? each.forward : each.backward);
@@ -83,10 +88,11 @@ class PartCoster {
           if (direction == Direction::backward && kernel->cost.level == CostLevel::model)
             kernel->cost.basis = std::min(kernel->cost.basis, TimeBasis::interpolated);
         }
-        cost_group(CostLevel::submodule, each.name, direction, group);
+        if (!is_partial(each)) cost_group(CostLevel::submodule, each.name, direction, group);
         all.insert(all.end(), group.begin(), group.end());
       }
-      cost_group(CostLevel::layer, name, direction, all);
+      if (std::none_of(operators.begin(), operators.end(), is_partial))
+        cost_group(CostLevel::layer, name, direction, all);
     }
   }
 

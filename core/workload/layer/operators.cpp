@@ -10,6 +10,7 @@
 #include "core/workload/layer/experts.hpp"
 #include "core/workload/layer/latent_attention.hpp"
 #include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/layer/sufficient_factors.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -250,6 +251,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
   else
     add_feed_forward(operators, model, shapes, dtype);
   operators.push_back(residual("mlp_residual", shapes, model));
+  if (!kind.experts) exchange_factors(operators, strategy, shapes);
   return operators;
 }
 

@@ -59,6 +59,13 @@ struct WorkItem {
 };
 using OpList = std::vector<WorkItem>;
 
+/// A weight whose gradient a replica computes from the factors of all replicas: inputs and gradients of outputs.
+struct WeightFactors {
+  std::int64_t parameters = 0;      // of the weight: gradients that no bucket has
+  std::int64_t gathered_bytes = 0;  // factors of all replicas, in 16 bits
+  OpList gradient;                  // kernels over the tokens of all replicas
+};
+
 inline constexpr std::int64_t kNotRecomputed = -1;
 
 struct Operator {
@@ -72,6 +79,8 @@ struct Operator {
   Modules input_from = 0;                        // modules whose outputs are its input
   std::int64_t module_output_bytes = 0;          // the share of saved_bytes that is such output
   Modules offload_module = 0;                    // module under which its saved activations are offloaded
+
+  std::optional<WeightFactors> factors;  // if replicas exchange them (layer/sufficient_factors.hpp)
 
   // Recomputation in the backward pass (layer/activation_policy.hpp). Indices are those of operators in the same layer.
   std::int64_t recompute_before = kNotRecomputed;   // its forward pass is repeated before this one's backward pass

@@ -15,4 +15,9 @@ const std::vector<std::string>& offload_module_names() {
   return names;
 }
 
+const std::vector<std::string>& factor_weight_names() {
+  static const std::vector<std::string> names{"qkv_linear", "attn_proj", "mlp_fc1", "mlp_fc2"};
+  return names;
+}
+
 }  // namespace manyworlds::core::workload

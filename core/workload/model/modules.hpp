@@ -31,4 +31,11 @@ inline constexpr Modules attn_norm = 1, qkv_linear = 2, core_attn = 4, attn_proj
 }  // namespace offload
 const std::vector<std::string>& offload_module_names();
 
+/// Weights of a layer without experts whose gradients replicas can exchange as sufficient factors; qkv_linear is every
+/// linear layer before the attention core.
+namespace factor_weight {
+inline constexpr Modules qkv_linear = 1, attn_proj = 2, mlp_fc1 = 4, mlp_fc2 = 8;
+}  // namespace factor_weight
+const std::vector<std::string>& factor_weight_names();
+
 }  // namespace manyworlds::core::workload

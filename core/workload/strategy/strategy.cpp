@@ -78,6 +78,13 @@ const OptionTable<Strategy>& strategy_options() {
              "parameters of one gradient bucket; with zero 3 each layer is one bucket", {1, 1'000'000'000'000},
              "parameters"),
       option("overlap_grad_reduce", &Strategy::overlap_grad_reduce, "gradients are reduced during the backward pass"),
+      choice("gradient_exchange", &Strategy::gradient_exchange, {"sums", "factors", "cheapest"},
+             "how replicas get the gradients of a layer's weights: they sum them; or they all-gather the sufficient "
+             "factors, inputs and gradients of outputs, and each computes the sum (factors, TAG's SFB); or by weight "
+             "whatever brings a replica fewer bytes (cheapest)"),
+      flag_list("factor_weights", &Strategy::factor_weights, factor_weight_names(),
+                "weights of each layer whose factors gradient_exchange factors exchanges; qkv_linear: every linear "
+                "layer before the attention core; none: all four"),
       choice("cp_comm", &Strategy::cp_comm, {"ring", "all_gather", "ulysses", "gathered_blocks"},
              "what context-parallel ranks exchange: keys and values around a ring (Megatron-LM's cp-comm-type p2p), or "
              "all-gathered before attention (all_gather), or tokens for heads by all-to-alls (ulysses, a2a), or keys "

@@ -31,6 +31,11 @@ enum class TokenDrop : std::uint8_t { probs, position };
 /// batched GEMM of experts that are all padded to their capacity.
 enum class ExpertGemm : std::uint8_t { grouped, batched };
 
+/// How replicas get the sum of a weight's gradients: they sum them; or they gather the sufficient factors of all
+/// replicas, inputs X and gradients of outputs dY, and each computes the sum of X^T dY itself (Xie et al. 2014; Zhang
+/// et al. 2023, TAG, which calls it SFB); or by weight whatever brings a replica fewer bytes.
+enum class GradientExchange : std::uint8_t { sums, factors, cheapest };
+
 struct Strategy {
   std::int64_t tp = 1;
   std::int64_t pp = 1;
@@ -59,6 +64,8 @@ struct Strategy {
   std::int64_t zero_group = 0;                  // replicas of one sharding group; 0: all
   std::int64_t bucket_parameters = 40'000'000;  // parameters of one gradient bucket (Megatron's ddp-bucket-size)
   bool overlap_grad_reduce = true;              // buckets are reduced during the backward pass
+  GradientExchange gradient_exchange = GradientExchange::sums;
+  Modules factor_weights = 0;  // a set of workload::factor_weight, of those that exchange factors; none: all
   ContextExchange cp_comm = ContextExchange::ring;
   double capacity_factor = 0;  // maximum rows of an expert over those of a balanced one; 0: nothing is dropped
   TokenDrop token_drop = TokenDrop::probs;
