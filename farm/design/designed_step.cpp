@@ -11,11 +11,8 @@
 #include "core/base/error.hpp"
 #include "experiments/silicon/chip_gpu.hpp"
 #include "experiments/text/scalar.hpp"
-#include "farm/plan/sweep_job.hpp"
-#include "farm/plan/sweep_runner.hpp"
-#include "farm/results/result_tables.hpp"
+#include "farm/results/simulate_here.hpp"
 #include "farm/results/step_text.hpp"
-#include "farm/worker/simulating_worker.hpp"
 
 namespace manyworlds::farm::design {
 namespace {
@@ -96,20 +93,7 @@ JobStep DesignJob::step(const silicon::Chip& chip, const silicon::Power& power, 
 JobStep DesignJob::run(experiments::Sweep sweep, const std::string& fidelity) const {
   if (!fidelity.empty())
     for (experiments::Experiment& experiment : sweep.experiments) experiment.settings.set("fidelity", fidelity);
-  const SweepJob job(serialize_job(sweep, {}));
-  SweepRunner runner(job.common_spec());
-  std::vector<Outcome> outcomes;
-  for (std::uint32_t task = 0; task < job.tasks().size(); ++task) {
-    std::vector<std::string> inputs;
-    std::optional<Outcome> failed;
-    for (const std::uint32_t input : job.tasks()[task].inputs) {
-      if (!outcomes[input].ok()) failed = outcomes[input];
-      inputs.push_back(outcomes[input].bytes);
-    }
-    outcomes.push_back(failed ? *failed : run_guarded(runner, job.spec(task), inputs));
-  }
-  const io::Results results =
-      make_results(sweep, job.plan(), [&](std::uint32_t task) -> const Outcome& { return outcomes.at(task); });
+  const io::Results results = simulate_here(sweep);
   JobStep best;
   best.step_s = std::numeric_limits<double>::infinity();
   for (std::size_t layout = 0; layout < sweep.experiments.size(); ++layout) {

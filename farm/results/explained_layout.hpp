@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/sweep/experiment.hpp"
+#include "farm/results/simulate_here.hpp"
 #include "io/results/results.hpp"
 
 namespace manyworlds::farm {
@@ -36,13 +36,6 @@ struct Explained {
 /// other value, each only if that is valid; any other setting of `strategy` that is not at its default is varied to the
 /// default. global_batch is not a choice of the layout and stays.
 Explained explain(const experiments::Experiment& layout);
-
-/// Called before each task with the number of finished tasks and of all tasks.
-using TaskProgress = std::function<void(std::size_t done, std::size_t all)>;
-
-/// Simulates every experiment of a sweep that does not ask for its best in this process. A task that fails fails those
-/// that need it, and no other.
-io::Results simulate_here(const experiments::Sweep& sweep, const TaskProgress& on_progress);
 
 /// Simulates the variants in this process.
 void run_variants(Explained& explained, const TaskProgress& on_progress);

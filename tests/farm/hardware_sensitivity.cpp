@@ -18,7 +18,7 @@ namespace {
 Sensitivity sensitivity_of(const std::vector<std::string>& sets, const std::string& rest = "") {
   const experiments::Sweep sweep = small_sweep(rest, sets);
   Sensitivity result = hardware_sensitivity(sweep.experiments.at(0));
-  result.results = simulate_here(result.sweep, [](std::size_t, std::size_t) {});
+  result.results = simulate_here(result.sweep);
   return result;
 }
 
