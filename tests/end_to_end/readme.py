@@ -67,7 +67,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(told, {gpu: means[gpu] for gpu in ("A100", "H100", "GB200")})
 
     def test_the_large_sweep_is_planned_and_has_the_size_it_says(self):
-        command, _ = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
+        command, _, _ = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
         planned = run(command + " --json", ROOT)
         self.assertEqual(planned.returncode, 0, planned.stderr)
         told = json.loads(planned.stdout)
@@ -76,12 +76,20 @@ class Readme(unittest.TestCase):
         self.assertEqual(int(fitting.replace(",", "")), told["experiments"] - told["out_of_memory"])
 
     def test_the_space_that_nobody_can_list_is_planned_in_the_part_that_has_its_best(self):
-        _, command = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
+        _, command, _ = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
         part = "".join(f" --set strategy.{one}" for one in ("pp=4", "cp=1", "ep=8", "etp=2"))
         planned = run(command + part + " --dry-run --json", ROOT)
         self.assertEqual(planned.returncode, 0, planned.stderr)
         self.assertIn("1.04e+05 points", planned.stderr)
         self.assertLess(json.loads(planned.stdout)["experiments"], 2000)
+
+    def test_the_space_of_stages_with_any_layers_is_planned_in_the_part_that_has_its_best(self):
+        _, _, command = re.findall(r"^    (manyworlds sweep experiments/.*)$", PAGES["sweeps"], re.MULTILINE)
+        part = "".join(f" --set strategy.{one}" for one in ("pp=16", "cp=2", "micro_batch=1", "recompute=full", "bucket_parameters=40000000"))
+        planned = run(command + part + " --dry-run --json", ROOT)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertRegex(planned.stderr, r"[\d.e+]+ points, and any layers of their stages")
+        self.assertEqual(len(json.loads(planned.stdout)["first"]["strategy"]["stage_layers"].split("+")), 16 * json.loads(planned.stdout)["first"]["strategy"]["virtual_stages"])
 
     def test_every_verb_and_option_it_names_exists(self):
         listed = help_of()
