@@ -190,14 +190,16 @@ void BestSelection::leave_out_the_rest(Decision& decision) {
     }
 }
 
+/// Counts what one rank would have opened alone: others may have simulated more, and have more analytic steps.
 std::optional<double> BestSelection::proven_gap(double others) const {
   std::vector<double> values;
-  for (const auto& [bound, value] : results_) values.push_back(value);
+  for (const auto& [bound, value] : results_)
+    if (may_be_best(bound)) values.push_back(value);
   const std::size_t last = job_.sweep().best - 1;
   if (values.size() <= last) return std::nullopt;
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(last), values.end());
   for (std::uint32_t step = 0; step < bounds_.size(); ++step)
-    if (!is_needed(step)) others = std::min(others, bounds_[step]);
+    if (!is_needed(step)) others = std::min(others, is_needed_by_sums(step) ? bounds_[step] : floors_[step]);
   return share_between(others, values[last]);
 }
 
