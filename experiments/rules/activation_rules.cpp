@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -46,10 +47,6 @@ bool overlaps_passes(const Strategy& s) {
     for (const core::workload::PipelinePass& slot : order)
       if (slot.overlaps_next) return true;
   return false;
-}
-
-bool recomputes_some(const Strategy& s) {
-  return s.recompute != Recompute::none || s.recompute_modules != 0;
 }
 
 bool fits_light_ends(std::int64_t layers, std::int64_t stages) {
@@ -177,7 +174,7 @@ std::vector<Rule> activation_rules() {
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (s.recompute_layers == 0 && s.recompute_stages == 0) return std::nullopt;
-             if (recomputes_some(s) && s.recompute_stages <= s.pp) return std::nullopt;
+             if (core::workload::recomputes(s) && s.recompute_stages <= s.pp) return std::nullopt;
              return fmt::format("recompute_layers {}, recompute_stages {}, pp {}", s.recompute_layers,
                                 s.recompute_stages, s.pp);
            }),
@@ -196,7 +193,7 @@ std::vector<Rule> activation_rules() {
                inside =
                    listed[static_cast<std::size_t>(i)] <= layers_before_virtual_stage(e.configuration.model, s, i + 1) -
                                                               layers_before_virtual_stage(e.configuration.model, s, i);
-             if (inside && recomputes_some(s) && s.recompute_layers == 0 && s.recompute_stages == 0)
+             if (inside && core::workload::recomputes(s) && s.recompute_layers == 0 && s.recompute_stages == 0)
                return std::nullopt;
              return fmt::format("{} listed for {} stages, recompute_layers {}, recompute_stages {}", listed.size(),
                                 stages, s.recompute_layers, s.recompute_stages);

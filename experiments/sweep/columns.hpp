@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "experiments/sweep/axes.hpp"
+#include "experiments/axes/axes.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments {

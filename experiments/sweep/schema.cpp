@@ -2,7 +2,7 @@
 // stands once: axes, and sections that the catalog fills, refer to it.
 #include "experiments/sweep/schema.hpp"
 
-#include "experiments/sweep/axes.hpp"
+#include "experiments/axes/axes.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "experiments/axes/constraint.hpp"
+#include "experiments/axes/open_keys.hpp"
+#include "experiments/axes/sampling.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/sweep/columns.hpp"
-#include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"
-#include "experiments/sweep/open_keys.hpp"
-#include "experiments/sweep/sampling.hpp"
 
 namespace manyworlds::experiments {
 

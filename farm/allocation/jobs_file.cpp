@@ -11,7 +11,7 @@
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/yaml.hpp"
-#include "farm/cli/option_values.hpp"
+#include "farm/cli/parsing/option_values.hpp"
 
 namespace manyworlds::farm::allocation {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/step/estimate/lower_bound.hpp"
-#include "experiments/sweep/sampling.hpp"
+#include "experiments/axes/sampling.hpp"
 #include "farm/plan/footprints.hpp"
 #include "farm/plan/naming_experiment.hpp"
 #include "farm/system/slices.hpp"

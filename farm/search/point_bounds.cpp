@@ -7,9 +7,10 @@
 
 #include "core/base/error.hpp"
 #include "core/step/layout/memory_requirement.hpp"
+#include "core/workload/layer/activation_policy.hpp"
+#include "farm/best/minimised_objective.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/results/result_tables.hpp"
-#include "farm/sweep/minimised_objective.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -41,8 +42,7 @@ std::vector<LeastMemory> least_memory_of(Configuration configuration, const Open
   if (open.recompute_kind || open.recompute_layers) strategy.recompute_layers = 0;
   if (open.recompute_kind || open.recompute_stages) strategy.recompute_stages = 0;
   const bool recomputes_more =
-      (strategy.recompute != core::workload::Recompute::none || strategy.recompute_modules != 0) &&
-      (open.recompute_kind || open.recompute_layers || open.recompute_stages);
+      core::workload::recomputes(strategy) && (open.recompute_kind || open.recompute_layers || open.recompute_stages);
   if (recomputes_more) least.uncounted.push_back(&core::memory::Footprint::recomputed);
   if (open.zero_stage || recomputes_more) least.uncounted.push_back(&core::memory::Footprint::rounding);
   least.configuration = std::move(configuration);

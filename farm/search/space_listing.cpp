@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "farm/best/minimised_objective.hpp"
 #include "farm/search/point_bounds.hpp"
-#include "farm/sweep/minimised_objective.hpp"
 #include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {

@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "farm/best/best_selection.hpp"
+#include "farm/effort/one_by_one.hpp"
 #include "farm/plan/task_description.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/result_tables.hpp"
@@ -16,9 +18,7 @@
 #include "farm/run/run_recorder.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/status/run_status.hpp"
-#include "farm/sweep/best_selection.hpp"
 #include "farm/sweep/live_summary.hpp"
-#include "farm/sweep/one_by_one.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"

@@ -121,7 +121,7 @@ class ProofReader {
     proof_.values.insert(proof_.values.end(), values.begin(), values.end());
   }
 
-  /// Simulates what ran again, in the order of the bounds, as one rank does (farm/sweep/best_selection.hpp).
+  /// Simulates what ran again, in the order of the bounds, as one rank does (farm/best/best_selection.hpp).
   void close() {
     std::vector<std::size_t> order;
     double behind = minimised(unlisted_);  // the best bound of those that were left out

@@ -21,7 +21,7 @@ FOLDERS = ["core", "topologies", "experiments", "io", "farm"]  # each may includ
 AT_HOME = {  # external headers, and the rooms that alone may see them
     r"mpi\.h": ("farm/protocol", "farm/system"),
     r"(boost/|asio)": ("farm/http", "farm/serve", "farm/worker"),
-    r"cxxopts": ("farm/cli",),
+    r"cxxopts": ("farm/cli/parsing", "farm/cli/options"),
     r"(hdf5|H5)": ("io/results",),
     r"yaml-cpp": ("experiments/text",),
     r"toml\+\+": ("experiments/text",),

@@ -12,11 +12,11 @@
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/run/simulation_context.hpp"
+#include "experiments/axes/constraint.hpp"
 #include "experiments/frameworks/emit_targets.hpp"
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/models/carried.hpp"
-#include "experiments/sweep/constraint.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 using namespace manyworlds;

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "experiments/sweep/sampling.hpp"
+#include "experiments/axes/sampling.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;

@@ -1,5 +1,5 @@
 // A sweep that asks for its best: what is simulated, against the whole sweep.
-#include "farm/sweep/best_selection.hpp"
+#include "farm/best/best_selection.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

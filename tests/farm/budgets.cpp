@@ -8,8 +8,8 @@
 #include "core/workload/strategy/parameters.hpp"
 #include "experiments/costs/scaling_law.hpp"
 #include "experiments/sweep/best.hpp"
+#include "farm/best/best_selection.hpp"
 #include "farm/coordinator/task_queue.hpp"
-#include "farm/sweep/best_selection.hpp"
 #include "io/ranking/top.hpp"
 #include "tests/farm/sweep_samples.hpp"
 

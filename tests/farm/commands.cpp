@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "core/base/error.hpp"
-#include "farm/cli/option_values.hpp"
-#include "farm/cli/shared_options.hpp"
+#include "farm/cli/options/shared_options.hpp"
+#include "farm/cli/parsing/option_values.hpp"
 #include "tests/farm/said.hpp"
 #include "tests/temporary_folder.hpp"
 

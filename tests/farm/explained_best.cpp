@@ -1,15 +1,15 @@
 // Why the best of a sweep are its best, and what more memory would bring, against all of them simulated.
-#include "farm/sweep/explained_best.hpp"
+#include "farm/explain/explained_best.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "core/base/error.hpp"
 #include "experiments/sweep/best.hpp"
+#include "farm/best/best_selection.hpp"
 #include "farm/coordinator/task_queue.hpp"
+#include "farm/explain/hardware_sensitivity.hpp"
 #include "farm/results/step_text.hpp"
-#include "farm/sweep/best_selection.hpp"
-#include "farm/sweep/hardware_sensitivity.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;

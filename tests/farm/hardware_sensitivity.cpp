@@ -1,5 +1,5 @@
 // What better hardware brings to an experiment, against closed forms.
-#include "farm/sweep/hardware_sensitivity.hpp"
+#include "farm/explain/hardware_sensitivity.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,12 +1,12 @@
 // What the experiments of a sweep would take one by one, and the audit that is made of it.
-#include "farm/sweep/one_by_one.hpp"
+#include "farm/effort/one_by_one.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "core/base/error.hpp"
 #include "core/step/run/result.hpp"
+#include "farm/effort/pilot.hpp"
 #include "farm/plan/collective_result.hpp"
-#include "farm/sweep/pilot.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "farm/sweep/dry_run.hpp"
+#include "farm/effort/dry_run.hpp"
 #include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
 

@@ -23,10 +23,6 @@ bool is_uniform(const Model& model) {
   return true;
 }
 
-bool recomputes(const Strategy& strategy) {
-  return strategy.recompute != workload::Recompute::none || strategy.recompute_modules != 0;
-}
-
 /// Numbers of layers that a rank may have.
 struct LayerRange {
   std::int64_t least = 0, most = 0;
@@ -120,7 +116,8 @@ class StageSearch {
   StageSearch(const Configuration& times, const LeastMemory& memory, const StageChoices& choices, const Links& links,
               Replicas replicas)
       : choices_(choices),
-        ties_(choices.recompute && recomputes(times.strategy) && recomputes(memory.configuration.strategy)),
+        ties_(choices.recompute && workload::recomputes(times.strategy) &&
+              workload::recomputes(memory.configuration.strategy)),
         least_memory_(memory),
         times_(times, choices, ties_),
         memory_(memory.configuration, choices, ties_),
@@ -307,7 +304,7 @@ std::string why_stages_are_fixed(const Model& model, const Strategy& strategy) {
 double count_of_choices(const Configuration& configuration, const StageChoices& choices) {
   const Strategy& strategy = configuration.strategy;
   const auto layers = static_cast<std::size_t>(configuration.model.layers);
-  const bool ties = choices.recompute && recomputes(strategy);
+  const bool ties = choices.recompute && workload::recomputes(strategy);
   std::vector<double> ways(layers + 1, 0);
   ways[0] = 1;
   for (const LayerRange& range : ranges_of(configuration.model, strategy, choices)) {

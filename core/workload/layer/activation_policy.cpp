@@ -44,7 +44,7 @@ bool is_among_first(std::int64_t index, std::int64_t count) {
   return count == 0 || index < count;
 }
 
-bool recomputes(const Strategy& strategy, std::int64_t stage, std::int64_t chunk, std::int64_t index) {
+bool is_recomputed(const Strategy& strategy, std::int64_t stage, std::int64_t chunk, std::int64_t index) {
   if (!strategy.stage_recompute_layers.empty())
     return index < strategy.stage_recompute_layers.at(static_cast<std::size_t>(strategy.stages().of(stage, chunk)));
   return is_among_first(stage, strategy.recompute_stages) && is_among_first(index, strategy.recompute_layers);
@@ -52,12 +52,16 @@ bool recomputes(const Strategy& strategy, std::int64_t stage, std::int64_t chunk
 
 }  // namespace
 
+bool recomputes(const Strategy& strategy) {
+  return strategy.recompute != Recompute::none || strategy.recompute_modules != 0;
+}
+
 ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk,
                                    std::int64_t index) {
   ActivationPolicy policy{false, false, overloaded_experts, 0};
   if (is_among_first(stage, strategy.offload_stages) && is_among_first(index, strategy.offload_layers))
     policy.offloaded = strategy.offload_modules;
-  if (!recomputes(strategy, stage, chunk, index)) return policy;
+  if (!is_recomputed(strategy, stage, chunk, index)) return policy;
   policy.recompute_layer = strategy.recompute == Recompute::full;
   policy.recompute_per_op = strategy.recompute == Recompute::per_op;
   policy.recomputed |= strategy.recompute_modules;

@@ -20,6 +20,9 @@ struct ActivationPolicy {
   auto operator<=>(const ActivationPolicy&) const = default;
 };
 
+/// Returns whether any layer may recompute something, but for experts that get too many tokens.
+bool recomputes(const Strategy& strategy);
+
 /// Returns the policy of layer `layer_index` of chunk `chunk` of pipeline rank `stage`.
 ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk,
                                    std::int64_t layer_index);

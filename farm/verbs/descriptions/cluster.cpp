@@ -13,7 +13,7 @@
 #include "experiments/discovery/cluster_files.hpp"
 #include "farm/calibration/calibrated_catalog.hpp"
 #include "farm/calibration/calibrated_library.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/file.hpp"
 

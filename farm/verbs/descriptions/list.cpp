@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/results/number_format.hpp"
 

@@ -9,7 +9,7 @@
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/scalar.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 
 namespace manyworlds::farm::commands {

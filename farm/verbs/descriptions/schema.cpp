@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 
 namespace manyworlds::farm::commands {

@@ -13,7 +13,7 @@
 #include "core/sharing/key.hpp"
 #include "experiments/text/listed_error.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/worker/rank_loop.hpp"

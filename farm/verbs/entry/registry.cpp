@@ -1,6 +1,6 @@
 // The list of verbs: one line each, in the order of the help text. A new verb is a new file in one of the rooms
 // beside this one and a line below.
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 
 namespace manyworlds::farm::commands {
 

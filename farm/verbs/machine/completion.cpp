@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/completion_script.hpp"
+#include "farm/cli/texts/completion_script.hpp"
 #include "farm/system/exit_code.hpp"
 
 namespace manyworlds::farm::commands {

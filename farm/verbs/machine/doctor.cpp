@@ -7,8 +7,8 @@
 
 #include "core/base/version.hpp"
 #include "core/sharing/key.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/option_values.hpp"
+#include "farm/cli/parsing/command.hpp"
+#include "farm/cli/parsing/option_values.hpp"
 #include "farm/doctor/finding.hpp"
 #include "farm/system/exit_code.hpp"
 

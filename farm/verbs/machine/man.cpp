@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/manual_page.hpp"
+#include "farm/cli/texts/manual_page.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/file.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/shared_options.hpp"
+#include "farm/cli/options/shared_options.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/slurm/batch_scripts.hpp"
 #include "farm/system/console.hpp"

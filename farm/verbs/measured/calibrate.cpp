@@ -10,7 +10,7 @@
 #include "farm/calibration/calibrated_kernels.hpp"
 #include "farm/calibration/calibrated_library.hpp"
 #include "farm/calibration/calibrated_steps.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"

@@ -9,7 +9,7 @@
 #include "farm/allocation/allocation_report.hpp"
 #include "farm/allocation/jobs_file.hpp"
 #include "farm/allocation/predicted_speeds.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/results/results.hpp"

@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/compare.hpp"

@@ -1,7 +1,7 @@
 // `manyworlds diff RUN RUN`: compares the results of two runs. Exit code 0: same, 1: different, 2: not comparable.
 #include <iostream>
 
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"

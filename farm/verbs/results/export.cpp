@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/results/csv.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/emit_options.hpp"
+#include "farm/cli/options/emit_options.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"

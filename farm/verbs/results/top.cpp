@@ -6,9 +6,9 @@
 
 #include "core/base/error.hpp"
 #include "experiments/sweep/experiment.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/emit_options.hpp"
-#include "farm/cli/job_options.hpp"
+#include "farm/cli/options/emit_options.hpp"
+#include "farm/cli/options/job_options.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/system/exit_code.hpp"

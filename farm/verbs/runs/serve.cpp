@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/http/access.hpp"
 #include "farm/serve/live_server.hpp"
 #include "farm/serve/serve_run.hpp"

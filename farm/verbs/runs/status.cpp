@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/status/progress.hpp"
 #include "farm/status/run_status.hpp"

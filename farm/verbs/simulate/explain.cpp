@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/one_experiment.hpp"
+#include "farm/cli/options/one_experiment.hpp"
+#include "farm/cli/parsing/command.hpp"
+#include "farm/explain/explained_best.hpp"
+#include "farm/explain/explained_layout.hpp"
+#include "farm/explain/hardware_sensitivity.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/results/explained_layout.hpp"
 #include "farm/run/supervisor.hpp"
-#include "farm/sweep/explained_best.hpp"
-#include "farm/sweep/hardware_sensitivity.hpp"
 #include "farm/sweep/single_experiment.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/log/run_directory.hpp"

@@ -2,7 +2,7 @@
 #include "farm/sweep/merge.hpp"
 
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 
 namespace manyworlds::farm::commands {

@@ -1,7 +1,7 @@
 // `manyworlds resume RUN_DIR`: continues an interrupted sweep.
 #include "core/base/error.hpp"
-#include "farm/cli/command.hpp"
-#include "farm/cli/shared_options.hpp"
+#include "farm/cli/options/shared_options.hpp"
+#include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"

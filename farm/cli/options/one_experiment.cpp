@@ -1,0 +1,34 @@
+#include "farm/cli/options/one_experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "farm/cli/options/shared_options.hpp"
+#include "farm/sweep/single_experiment.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_experiment_options(cxxopts::Options& options) {
+  add_spec_options(options);
+  options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
+}
+
+experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options,
+                                  const std::vector<std::string>& set) {
+  SpecOptions spec_options = read_spec_options(parsed);
+  spec_options.set.insert(spec_options.set.end(), set.begin(), set.end());
+  std::optional<std::int64_t> id;
+  if (parsed.count("experiment") > 0) id = parsed["experiment"].as<std::int64_t>();
+  return single_experiment(experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog, options),
+                           id, spec_options.spec);
+}
+
+void require_every_packet(const experiments::Sweep& sweep, const std::string& option) {
+  if (std::get<double>(sweep.experiments.front().settings.at("skip.rate_tolerance")) > 0)
+    throw core::InputError(fmt::format(
+        "{} simulates every packet, and skip.rate_tolerance allows some to be skipped: set it to 0", option));
+}
+
+}  // namespace manyworlds::farm::commands

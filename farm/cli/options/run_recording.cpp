@@ -1,0 +1,121 @@
+#include "farm/cli/options/run_recording.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "core/base/error.hpp"
+#include "core/base/escape.hpp"
+#include "io/pictures/gzip.hpp"
+#include "io/pictures/schedule_picture.hpp"
+#include "io/pictures/trace.hpp"
+#include "io/results/number_format.hpp"
+
+namespace manyworlds::farm::commands {
+
+void add_recording_options(cxxopts::Options& options) {
+  options.add_options()("timeline", "what the ranks do, as a trace that ui.perfetto.dev opens; .json.gz is compressed",
+                        cxxopts::value<std::string>(), "FILE.json[.gz]")(
+      "timeline-ranks", "whose: `stages` (the first rank of each pipeline stage), `all`, or numbers: 0,8,16",
+      cxxopts::value<std::string>()->default_value("stages"),
+      "RANKS")("timeline-links", "network links with a counter, the busiest ones",
+               cxxopts::value<std::int64_t>()->default_value("8"), "N")(
+      "schedule", "the pipeline's schedule as a picture: a row for each stage, and what its passes are made of",
+      cxxopts::value<std::string>(), "FILE.svg");
+}
+
+std::vector<std::uint32_t> parse_ranks(const std::string& text, const core::workload::Strategy& strategy,
+                                       const std::string& option) {
+  const auto stages = static_cast<std::uint32_t>(strategy.pp);
+  const auto per_stage = static_cast<std::uint32_t>(strategy.tp * strategy.cp * strategy.dp);
+  std::vector<std::uint32_t> ranks;
+  if (text == "stages") {
+    for (std::uint32_t stage = 0; stage < stages; ++stage) ranks.push_back(stage * per_stage);
+    return ranks;
+  }
+  if (text == "all") {
+    for (std::uint32_t rank = 0; rank < stages * per_stage; ++rank) ranks.push_back(rank);
+    return ranks;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::uint32_t rank = 0;
+    const auto read = std::from_chars(text.data() + begin, text.data() + end, rank);
+    if (read.ec != std::errc() || read.ptr != text.data() + end || rank >= stages * per_stage)
+      throw core::InputError(fmt::format("must be stages, all, or ranks from 0 to {} with commas between, not '{}'",
+                                         stages * per_stage - 1, text),
+                             option);
+    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end())
+      throw core::InputError(fmt::format("names rank {} twice", rank), option);
+    ranks.push_back(rank);
+    begin = end + 1;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+RecordingOptions::RecordingOptions(const cxxopts::ParseResult& parsed, const experiments::Sweep& sweep)
+    : name_(sweep.name) {
+  for (const std::string option : {"timeline-ranks", "timeline-links"})
+    if (parsed.count(option) > 0 && parsed.count("timeline") == 0)
+      throw core::InputError("belongs to --timeline FILE.json", "--" + option);
+  for (const std::string file : {"timeline", "schedule"})
+    for (const std::string option : {"memory", "kernels"})
+      if (parsed.count(file) > 0 && parsed.count(option) > 0)
+        throw core::InputError(fmt::format("nothing is simulated under --{}: leave one of them out", option),
+                               "--" + file);
+  const auto& settings = sweep.experiments.front().settings;
+  const auto strategy = experiments::config_of(settings, sweep.inputs).configuration.strategy;
+  if (parsed.count("timeline") > 0) {
+    const auto links = parsed["timeline-links"].as<std::int64_t>();
+    if (links < 0) throw core::InputError(fmt::format("must be at least 0, not {}", links), "--timeline-links");
+    links_ = static_cast<std::size_t>(links);
+    timeline_ranks_ = parse_ranks(parsed["timeline-ranks"].as<std::string>(), strategy, "--timeline-ranks");
+    timeline_path_ = required(parsed, "timeline");
+    timeline_.emplace(timeline_path_);
+  }
+  if (parsed.count("schedule") > 0) {
+    schedule_ranks_ = parse_ranks("stages", strategy, "--schedule");
+    schedule_path_ = required(parsed, "schedule");
+    schedule_.emplace(schedule_path_);
+  }
+}
+
+std::vector<std::uint32_t> RecordingOptions::ranks() const {
+  std::vector<std::uint32_t> ranks_to_record;
+  std::set_union(timeline_ranks_.begin(), timeline_ranks_.end(), schedule_ranks_.begin(), schedule_ranks_.end(),
+                 std::back_inserter(ranks_to_record));
+  return ranks_to_record;
+}
+
+std::string RecordingOptions::write(const SingleRun& run) {
+  std::string written;
+  if (timeline_) {
+    std::uint64_t bytes = 0;
+    const auto to_file = [&](std::string_view piece) { bytes += piece.size(), timeline_->append(piece); };
+    const io::TraceOptions trace{name_, timeline_ranks_, links_};
+    if (timeline_path_.ends_with(".gz")) {
+      io::GzipStream compressed(to_file);
+      io::write_trace(run.compiled(), run.recording(), trace,
+                      [&](std::string_view piece) { compressed.append(piece); });
+      compressed.finish();
+    } else {
+      io::write_trace(run.compiled(), run.recording(), trace, to_file);
+    }
+    timeline_->commit();
+    written += fmt::format("timeline: {}, {}; ui.perfetto.dev opens it\n", core::line_text(timeline_path_),
+                           io::with_si_prefix(static_cast<double>(bytes), "B"));
+  }
+  if (schedule_) {
+    const std::string picture = io::schedule_picture(run.compiled(), run.recording(), name_);
+    schedule_->append(picture);
+    schedule_->commit();
+    written += fmt::format("schedule: {}, {}; a browser shows it\n", core::line_text(schedule_path_),
+                           io::with_si_prefix(static_cast<double>(picture.size()), "B"));
+  }
+  return written;
+}
+
+}  // namespace manyworlds::farm::commands
