@@ -60,6 +60,7 @@ RunRecorder::RunRecorder(const RunOptions& options, io::RunDirectory& directory,
   queue_.on_settled = [this](std::uint32_t task, const Outcome& outcome) { settled(task, outcome); };
   const auto failures = replay(fingerprint);
   journal_ = std::make_unique<io::Journal>(directory_.journal(), fingerprint);
+  for (const std::uint32_t task : known_in_replay_) append_to_journal(task, queue_.outcome(task));
   store_ = std::make_unique<RunStore>(options, fingerprint);
   queue_.find_known = [this](std::uint32_t task) { return find_in_store(task); };
   settle_from_store();
@@ -124,7 +125,7 @@ void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
     return;
   }
   const Source source = source_of(task);
-  if (source != Source::journal) append_to_journal(task, outcome);
+  if (source != Source::journal) record(task, outcome);
   if (source == Source::computed && outcome.ok() && job_.tasks()[task].storable)
     store_->put(job_.result_key(task), outcome.bytes);
   statistics_.from_journal += source == Source::journal ? 1 : 0;
@@ -133,6 +134,14 @@ void RunRecorder::settled(std::uint32_t task, const Outcome& outcome) {
   statistics_.simulated_s += static_cast<double>(outcome.elapsed_us) * 1e-6;
   progress_->settled(task, outcome, source != Source::computed);
   if (hooks_.on_result) hooks_.on_result(task, outcome);
+}
+
+/// What a selection knows from the results of other tasks while these are replayed is written when the journal is open.
+void RunRecorder::record(std::uint32_t task, const Outcome& outcome) {
+  if (journal_)
+    append_to_journal(task, outcome);
+  else
+    known_in_replay_.push_back(task);
 }
 
 /// A task that failed because of its input has no record of its own: the input decides again after a resume.

@@ -47,6 +47,7 @@ class RunRecorder {
   std::optional<Outcome> find_in_store(std::uint32_t task);
   Source source_of(std::uint32_t task) const;
   void settled(std::uint32_t task, const Outcome& outcome);
+  void record(std::uint32_t task, const Outcome& outcome);
   void append_to_journal(std::uint32_t task, const Outcome& outcome);
   void write_results();
   void write_status(const std::string& state);
@@ -62,8 +63,9 @@ class RunRecorder {
   std::unique_ptr<RunStore> store_;
   std::unique_ptr<Progress> progress_;
   Source source_ = Source::journal;
-  std::optional<std::uint32_t> replayed_;  // the task whose result was read from the journal last
-  std::set<std::uint32_t> in_store_;       // tasks whose results were found there
+  std::optional<std::uint32_t> replayed_;       // the task whose result was read from the journal last
+  std::vector<std::uint32_t> known_in_replay_;  // tasks that settled meanwhile as others with their key
+  std::set<std::uint32_t> in_store_;            // tasks whose results were found there
   RunStatistics statistics_;
   std::vector<std::string> kinds_;
   nlohmann::json status_;

@@ -203,6 +203,19 @@ axes:
             worst = sorted(f["experiments/step_time_s"][:][~bounded])
             self.assertLess(worst[0], worst[-1])
 
+    def test_the_best_go_on_from_any_record_of_their_journal(self):
+        # Experiments that differ only in name are one task's result: one of them in the journal tells the others'.
+        (self.directory / "twice.yaml").write_text(re.sub(r"(?m)^axes:$", "axes:\n  transport.seed: [1, 2]", (SWEEPS / "tiny.yaml").read_text()))
+        self.sweep("twice.yaml", "--best", "12", "-o", "whole", "--store", "none", "-j", "2")
+        whole = next((self.directory / "whole/journal").iterdir())
+        for part in range(1, 8):
+            shutil.copytree(self.directory / "whole", self.directory / f"cut{part}")
+            for name in ("results.h5", "complete.json", "status.json"):
+                (self.directory / f"cut{part}" / name).unlink()
+            os.truncate(self.directory / f"cut{part}/journal" / whole.name, whole.stat().st_size * part // 8)
+            run("resume", f"cut{part}", "--store", "none", "-j", "1", directory=self.directory)
+        self.assert_same("whole", *(f"cut{part}" for part in range(1, 8)))
+
     def test_the_best_are_refused_where_nothing_proves_them(self):
         tiny = SWEEPS / "tiny.yaml"
         for words, reason in [(["--best", "0"], "--best: is at least 1"),
