@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -22,6 +23,26 @@ std::string problem_with_best(const Sweep& sweep) {
   return fmt::format("no lower bound proves the best by {}; rank by {}", sweep.objective, fmt::join(bounded, ", "));
 }
 
+/// Returns why nothing proves a Pareto front of the objective against a column; empty if bounds do.
+std::string problem_with_front(const Sweep& sweep, const std::string& column) {
+  if (const std::string problem = problem_with_best(sweep); !problem.empty()) return problem;
+  std::vector<std::string> others;
+  for (const Objective& one : front_columns())
+    if (one.name != sweep.objective) others.push_back(one.name);
+  if (std::find(others.begin(), others.end(), column) != others.end()) return {};
+  return fmt::format(
+      "{}; a front is against one of {}",
+      column == sweep.objective
+          ? fmt::format("{} is the objective itself", column)
+          : fmt::format("'{}' is neither known before a step is simulated nor bounded by its time", column),
+      fmt::join(others, ", "));
+}
+
+void set_front(Sweep& sweep, const std::string& column) {
+  sweep.front = column;
+  sweep.best = std::max(sweep.best, 1u);
+}
+
 constexpr const char* kExpectedGap = "is a share of the objective from 0 to below 1, as in 2% or 0.02";
 
 /// Returns the share that "2%", "2 %" or "0.02" is; nullopt if it is none from 0 to below 1.
@@ -40,6 +61,22 @@ std::optional<double> share_of(std::string text) {
 
 }  // namespace
 
+const std::vector<Objective>& front_columns() {
+  static const std::vector<Objective> all = [] {
+    std::vector<Objective> columns{objective_named("memory_peak_bytes"), {"gpus", false, {}, false}};
+    for (const Objective& one : objectives())
+      if (one.follows_step_time) columns.push_back(one);
+    return columns;
+  }();
+  return all;
+}
+
+const Objective& ordered_column(const std::string& name) {
+  for (const Objective& one : front_columns())
+    if (one.name == name) return one;
+  return objective_named(name);
+}
+
 void ask_for_best(Sweep& sweep, std::uint32_t best, const std::string& option) {
   if (const std::string problem = problem_with_best(sweep); !problem.empty()) throw core::InputError(problem, option);
   sweep.best = best;
@@ -53,7 +90,13 @@ void allow_gap(Sweep& sweep, const std::string& gap, const std::string& option) 
     throw core::InputError(fmt::format("{}, not '{}'", kExpectedGap, gap), option);
 }
 
-void read_best(const import::Node* best, const import::Node* gap, Sweep& sweep) {
+void ask_for_front(Sweep& sweep, const std::string& column, const std::string& option) {
+  if (const std::string problem = problem_with_front(sweep, column); !problem.empty())
+    throw core::InputError(problem, option);
+  set_front(sweep, column);
+}
+
+void read_best(const import::Node* best, const import::Node* front, const import::Node* gap, Sweep& sweep) {
   if (best != nullptr) {
     core::OptionInfo info;
     info.kind = core::OptionInfo::Kind::integer;
@@ -61,8 +104,14 @@ void read_best(const import::Node* best, const import::Node* gap, Sweep& sweep) 
     sweep.best = static_cast<std::uint32_t>(std::get<std::int64_t>(import::read_value(*best, info, "best")));
     if (const std::string problem = problem_with_best(sweep); !problem.empty()) best->fail("'best': " + problem);
   }
+  if (front != nullptr) {
+    const std::string column = import::read_line(*front, "front");
+    if (const std::string problem = problem_with_front(sweep, column); !problem.empty())
+      front->fail("'front': " + problem);
+    set_front(sweep, column);
+  }
   if (gap == nullptr) return;
-  if (best == nullptr) gap->fail("'gap' belongs to the best of a sweep: add 'best: 1'");
+  if (sweep.best == 0) gap->fail("'gap' belongs to the best of a sweep: add 'best: 1'");
   const std::string text = import::read_line(*gap, "gap");
   if (const auto share = share_of(text))
     sweep.gap = *share;

@@ -59,6 +59,7 @@ struct Sweep {
   std::string objective;               // result column to rank by
   std::uint32_t best = 0;              // simulate only what may be among so many best; 0: everything
   double gap = 0;                      // share by which another may be better than the last of the best
+  std::string front;                   // simulate what fewer than `best` others are better than in this column too
   std::optional<ListedSpace> space;    // nullopt: the experiments are all valid points
   std::string text;                    // the document, verbatim
   std::vector<std::string> overrides;  // arguments of --set, in order

@@ -39,8 +39,8 @@ void SweepReader::read(const std::string& text, const std::vector<std::string>& 
 void SweepReader::read_top(const Node& root) {
   if (root.kind != Node::Kind::mapping)
     root.fail(fmt::format("a sweep must be a mapping with 'base', not {}", import::describe(root)));
-  const std::vector<std::string> known{"name",   "assume",    "base", "axes", "zip",     "where",
-                                       "sample", "objective", "best", "gap",  "measured"};
+  const std::vector<std::string> known{"name",   "assume",    "base", "axes",  "zip", "where",
+                                       "sample", "objective", "best", "front", "gap", "measured"};
   for (const Entry& entry : root.entries)
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const bool inner =
@@ -58,7 +58,9 @@ void SweepReader::read_top(const Node& root) {
   for (const Objective& one : objectives()) names.push_back(one.name);
   sweep_.objective = objective ? import::read_line(*objective, "objective", names) : names.front();
   if (objective) objective_place_ = *objective;
-  read_best(root.find("best"), root.find("gap"), sweep_);
+  const Node* front = root.find("front");
+  front_place_ = front ? *front : top_;
+  read_best(root.find("best"), front, root.find("gap"), sweep_);
   if (const Node* measured = root.find("measured")) sweep_.measured = read_measured(*measured);
   if (const Node* sample = root.find(kSample)) sample_ = read_sample(*sample);
 

@@ -9,6 +9,7 @@
 
 #include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"
+#include "experiments/sweep/best.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments {
@@ -173,6 +174,8 @@ std::string json_schema(const Catalog& catalog) {
     "properties": {"range": {"type": "array", "minItems": 3, "maxItems": 3}}})");
   std::vector<std::string> objective_names;
   for (const Objective& one : objectives()) objective_names.push_back(one.name);
+  std::vector<std::string> front_names;
+  for (const Objective& one : front_columns()) front_names.push_back(one.name);
   // YAML readers that infer types read a bare 2021 as a number.
   const json practices = any_of({json{{"enum", practice_names()}}, json{{"const", 2021}}});
   json schema =
@@ -186,6 +189,7 @@ std::string json_schema(const Catalog& catalog) {
                                                {"seed", {{"type", "integer"}, {"minimum", 0}}}})},
                      {"objective", {{"type", "string"}, {"enum", objective_names}}},
                      {"best", {{"type", "integer"}, {"minimum", 1}}},
+                     {"front", {{"type", "string"}, {"enum", front_names}}},
                      {"gap", {{"type", {"number", "string"}}}},
                      {"measured", closed_object({{"step_time_s", {{"type", "number"}, {"exclusiveMinimum", 0}}},
                                                  {"source", {{"type", "string"}}}})}});

@@ -185,6 +185,7 @@ Sweep decode_sweep(const json& from) {
   sweep.objective = from.at("objective");
   sweep.best = from.value("best", 0u);
   sweep.gap = from.value("gap", 0.0);
+  sweep.front = from.value("front", std::string());
   if (from.contains("space")) sweep.space = decode_space(from.at("space"));
   sweep.text = from.at("text");
   sweep.overrides = from.at("overrides").get<std::vector<std::string>>();
@@ -228,6 +229,7 @@ std::string serialize(const Sweep& sweep) {
               {"excluded", json::array()}};
   if (sweep.best > 0) result["best"] = sweep.best;
   if (sweep.gap > 0) result["gap"] = sweep.gap;
+  if (!sweep.front.empty()) result["front"] = sweep.front;
   if (sweep.space) result["space"] = encoded(*sweep.space);
   if (sweep.measured)
     result["measured"] = {{"step_time_s", sweep.measured->step_time_s}, {"source", sweep.measured->source}};

@@ -26,8 +26,8 @@ class Space {
 
   /// What the document says beside its points.
   const Sweep& sweep() const { return reader_.sweep(); }
-  /// Asks for its best, with this gap, whatever the document says.
-  void ask_for_best(std::uint32_t best, double gap) { reader_.ask_for_best(best, gap); }
+  /// Asks for its best as `asked` does, whatever the document says.
+  void ask_for_best(const Sweep& asked) { reader_.ask_for_best(asked); }
   bool has_sample() const { return reader_.has_sample(); }
   std::size_t factors() const { return sizes_.size(); }
   std::size_t size_of(std::size_t factor) const { return sizes_[factor]; }

@@ -9,6 +9,7 @@
 #include "experiments/config/inputs.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
+#include "experiments/sweep/best.hpp"
 #include "experiments/sweep/sweep_reader.hpp"
 #include "experiments/text/text.hpp"
 
@@ -314,24 +315,24 @@ Sweep SweepReader::listed() {
   if (!unmeasured_.empty()) fail_unmeasured();
   if (sweep_.experiments.empty() && sweep_.unvisited == 0 && !options_.keep_refused) fail_empty();
   sweep_.inputs = inputs_;
-  check_objective();
+  check_needs(ordered_column(sweep_.objective), "objective", objective_place_);
+  if (!sweep_.front.empty()) check_needs(ordered_column(sweep_.front), "front", front_place_);
   sweep_.assumed = assumed_.line();
   return std::move(sweep_);
 }
 
 /// Fails early if no experiment can have a value to rank by, which would otherwise show only after all simulations.
-void SweepReader::check_objective() const {
-  const Objective& objective = objective_named(sweep_.objective);
+void SweepReader::check_needs(const Objective& column, const char* key, const import::Node& place) const {
   const bool known = std::any_of(sweep_.experiments.begin(), sweep_.experiments.end(), [&](const Experiment& one) {
-    const auto has = [&](const std::string& key) { return one.settings.count(key) > 0; };
-    return std::any_of(objective.needs.begin(), objective.needs.end(),
+    const auto has = [&](const std::string& setting) { return one.settings.count(setting) > 0; };
+    return std::any_of(column.needs.begin(), column.needs.end(),
                        [&](const auto& keys) { return std::all_of(keys.begin(), keys.end(), has); });
   });
-  if (known || objective.needs.empty() || sweep_.experiments.empty()) return;
+  if (known || column.needs.empty() || sweep_.experiments.empty()) return;
   std::vector<std::string> lists;
-  for (const auto& keys : objective.needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
-  objective_place_.fail(fmt::format("'objective' {} needs {}, which no experiment has; give a value as in --set {}=…",
-                                    sweep_.objective, fmt::join(lists, ", or "), objective.needs.front().front()));
+  for (const auto& keys : column.needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
+  place.fail(fmt::format("'{}' {} needs {}, which no experiment has; give a value as in --set {}=…", key, column.name,
+                         fmt::join(lists, ", or "), column.needs.front().front()));
 }
 
 }  // namespace manyworlds::experiments

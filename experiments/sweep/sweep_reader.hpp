@@ -40,7 +40,9 @@ class SweepReader {
   /// Returns the conditions of `where` anew: an expression is evaluated by one thread at a time.
   std::vector<Constraint> constraints() const { return {conditions_.begin(), conditions_.end()}; }
   const Sweep& sweep() const { return sweep_; }
-  void ask_for_best(std::uint32_t best, double gap) { sweep_.best = best, sweep_.gap = gap; }
+  void ask_for_best(const Sweep& asked) {
+    sweep_.best = asked.best, sweep_.gap = asked.gap, sweep_.front = asked.front;
+  }
   bool has_sample() const { return sample_.has_value(); }
 
   /// Prepares what all points share, and reads the files that values of single axes name.
@@ -77,7 +79,7 @@ class SweepReader {
   void visit_sample(std::uint64_t points);
   void visit_all(std::uint64_t points);
   Sweep listed();
-  void check_objective() const;
+  void check_needs(const Objective& column, const char* key, const import::Node& place) const;
   std::vector<Assignment> assignments() const;
   Settings resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                    CalibrationBorrower& borrower) const;
@@ -102,7 +104,7 @@ class SweepReader {
   ConfigReader config_reader_;
   GraphCache graphs_;
   Settings complete_;  // the last point that lacks nothing
-  import::Node top_, axes_place_, objective_place_;
+  import::Node top_, axes_place_, objective_place_, front_place_;
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
   std::vector<Assignment> assignments_;

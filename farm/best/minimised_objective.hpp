@@ -12,8 +12,8 @@ namespace manyworlds::farm {
 /// Returns a value of the objective as one of which less is better, or such a one as the objective has it.
 double minimised(double value, const std::string& objective);
 
-/// Returns, by row, the objective: as it is if less is better, with its sign changed if more is; infinity for a row
-/// without a value.
+/// Returns, by row, the objective, or the column of a front: as it is if less is better, with its sign changed if more
+/// is; infinity for a row without a value, or of a table without the column.
 std::vector<double> minimised_objective(const io::Results& rows, const std::string& objective);
 
 /// Returns what a minimised value must not exceed to be better than `value` by more than a share of it.

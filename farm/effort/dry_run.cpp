@@ -182,8 +182,10 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
     text += fmt::format(
         "by sums over one micro-batch a step of the others takes at least {:.4g} s (the least of {}) to {:.4g} s (the "
         "greatest)\n"
-        "which steps the best {} need shows while running: kernels and collectives of the others are not counted\n",
-        core::seconds(bounded.least_ps), bounded.experiments, core::seconds(bounded.greatest_ps), sweep.best);
+        "which steps {} shows while running: kernels and collectives of the others are not counted\n",
+        core::seconds(bounded.least_ps), bounded.experiments, core::seconds(bounded.greatest_ps),
+        sweep.front.empty() ? fmt::format("the best {} need", sweep.best)
+                            : fmt::format("the front against {} needs", sweep.front));
   } else {
     text += "work known so far (overlap episodes are found while running):\n";
     const auto line = [&](const char* kind, const Forecast::Count& count) {
@@ -195,8 +197,8 @@ std::string dry_run_text(const experiments::Sweep& sweep, const Forecast& foreca
   }
   if (forecast.pilot) text += pilot_text(*forecast.pilot, static_cast<std::int64_t>(forecast.steps.unique), ranks);
   if (forecast.pilot && sweep.best > 0)
-    text += fmt::format("  that is all of the sweep; how few of the steps prove its best {} shows only when they do\n",
-                        sweep.best);
+    text += fmt::format("  that is all of the sweep; how few of the steps prove its {} shows only when they do\n",
+                        sweep.front.empty() ? fmt::format("best {}", sweep.best) : "front");
   return text + io::assumed_text(sweep.assumed);
 }
 

@@ -96,6 +96,17 @@ std::string ladder_text(const ExplainedBest& explained) {
          io::align_columns(lines, {true, false, false, false, false, false}, "  ");
 }
 
+/// The experiments on a front, the best by the objective first.
+std::string front_lines_text(const io::Results& results, const io::ProvenFront& front) {
+  const io::Axes axes(results);
+  std::vector<std::vector<std::string>> lines{{"experiment", front.objective->name, front.column->name, "layout"}};
+  for (const std::size_t row : front.rows)
+    lines.push_back({results.experiments.text_at("id", row),
+                     io::format_value(*front.objective, front.objective->number_at(row)),
+                     io::format_value(*front.column, front.column->number_at(row)), axes.layout(row)});
+  return io::align_columns(lines, {false, false, false, true}, "  ");
+}
+
 std::string values_text(const io::BestProof& proof) {
   std::vector<std::vector<std::string>> lines{{"axis", "value", "fit", "none is better than", "worse by"}};
   const io::ValuesLeftBehind behind = io::values_left_behind(proof);
@@ -246,6 +257,7 @@ ExplainedBest explain_best(const io::Results& results, const experiments::Sweep*
   winner.sums_s = core::seconds(core::step::lower_bound_ps(configure(winner.experiment, graphs)));
   experiments::Sweep alone = *sweep;
   alone.best = 0;
+  alone.front.clear();
   alone.space.reset();
   alone.excluded.clear();
   alone.experiments = {winner.experiment};
@@ -276,6 +288,7 @@ MoreMemory look_at_more_memory(const ExplainedBest& explained, const experiments
   }
   larger.best = 1;
   larger.gap = 0;
+  larger.front.clear();
   larger.space.reset();
   larger.excluded.clear();
   const SweepJob job(serialize_job(larger, {}));
@@ -308,6 +321,8 @@ std::string best_explained_text(const ExplainedBest& explained, const std::strin
   text += proof.gap.value_or(0) > 0
               ? fmt::format("; nothing else is better than the last of them by more than {:.2g} %\n", 100 * *proof.gap)
               : std::string("; nothing else is better than the last of them\n");
+  const auto front = io::proven_front(*explained.results);
+  if (front) text += io::front_text(*explained.results, *front) + "\n" + front_lines_text(*explained.results, *front);
   text += ladder_text(explained) + values_text(proof);
   if (proof.gap.value_or(0) > 0) text += "worse by less than nothing: it may be better, but by no more than the gap\n";
   text += winner_text(explained);
@@ -335,6 +350,10 @@ Json best_explained_json(const ExplainedBest& explained, const std::string& run)
   for (const io::ClosingStep& step : proof.closing)
     result["closing"].push_back(
         {{"simulated", step.simulated}, {"known", finite_or_null(step.known)}, {"open", finite_or_null(step.open)}});
+  if (const auto front = io::proven_front(*explained.results)) {
+    result["front"] = {{"column", front->column->name}, {"gap", front->gap}, {"experiments", Json::array()}};
+    for (const std::size_t row : front->rows) result["front"]["experiments"].push_back(id_of(*explained.results, row));
+  }
   result["winner"] = winner_json(explained);
   if (!explained.memory) return result;
   const MoreMemory& memory = *explained.memory;

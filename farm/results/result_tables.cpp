@@ -357,8 +357,17 @@ void add_step(StepResults& results, const Plan& plan, const OutcomeOf& outcome, 
     place->second = core::step::decode_step(settled.bytes);
 }
 
-Row row_of(const experiments::Experiment& experiment, const Plan& plan, const StepResults& steps,
+/// Returns what an experiment is left out for, beside its bound.
+std::string behind_text(const experiments::Sweep& sweep) {
+  if (sweep.front.empty()) return "which is behind the best that are asked for";
+  return fmt::format("and {} that {} no worse in {} {} a better {}{}", sweep.best, sweep.best == 1 ? "is" : "are",
+                     sweep.front, sweep.best == 1 ? "has" : "have", sweep.objective,
+                     sweep.gap > 0 ? ", but for the gap" : "");
+}
+
+Row row_of(const experiments::Sweep& sweep, std::uint32_t id, const Plan& plan, const StepResults& steps,
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
+  const experiments::Experiment& experiment = sweep.experiments.at(id);
   const experiments::ExperimentConfig config = experiment.config();
   Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
@@ -393,8 +402,7 @@ Row row_of(const experiments::Experiment& experiment, const Plan& plan, const St
         row.bounded_by = kAnalytic;
       }
     if (row.status == "bounded")
-      row.reason = fmt::format("takes at least {:.6g} s, which is behind the best that are asked for",
-                               core::seconds(*row.bound_ps));
+      row.reason = fmt::format("takes at least {:.6g} s, {}", core::seconds(*row.bound_ps), behind_text(sweep));
   }
   row.costs = costs_of(config, row.step, graphs);
   return row;
@@ -413,8 +421,7 @@ io::Results make_rows(const experiments::Sweep& sweep, const Plan& plan, const O
   for (const std::uint32_t id : ids) add_step(steps, plan, outcome, plan.experiments.at(id).step);
   Rows rows;
   experiments::GraphCache graphs;
-  for (const std::uint32_t id : ids)
-    rows.push_back(row_of(sweep.experiments.at(id), plan, steps, outcome, uncertainty, graphs));
+  for (const std::uint32_t id : ids) rows.push_back(row_of(sweep, id, plan, steps, outcome, uncertainty, graphs));
   io::Results results;
   add_experiments(results, sweep, rows);
   return results;
@@ -428,11 +435,13 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
   experiments::GraphCache graphs;
   for (const auto& experiment : sweep.experiments)
     if (!plan.experiments.at(experiment.id).in_other_shard)
-      rows.push_back(row_of(experiment, plan, steps, outcome, uncertainty, graphs));
+      rows.push_back(row_of(sweep, experiment.id, plan, steps, outcome, uncertainty, graphs));
   io::Results results;
   results.spec = sweep.text;
   if (!results.spec.ends_with('\n')) results.spec += '\n';
   for (const std::string& set : sweep.overrides) results.spec += fmt::format("# --set {}\n", set);
+  if (!sweep.front.empty())
+    results.spec += fmt::format("# the Pareto front of {} against {} is asked for\n", sweep.objective, sweep.front);
   if (sweep.best > 0)
     results.spec += fmt::format("# the best {} are asked for{}\n", sweep.best,
                                 sweep.gap > 0 ? fmt::format(", with a gap of {} %", 100 * sweep.gap) : "");
@@ -441,8 +450,11 @@ io::Results make_results(const experiments::Sweep& sweep, const Plan& plan, cons
                                 sweep.objective, *sweep.space->bound);
   if (!sweep.assumed.empty()) results.spec += fmt::format("{}{}\n", io::kAssumedPrefix, sweep.assumed);
   add_experiments(results, sweep, rows);
-  if (sweep.best > 0)
-    add_objective_bound(results.experiments, RowsAtBounds(rows, plan, outcome, graphs).rows(), sweep.objective);
+  if (sweep.best > 0) {
+    const RowsAtBounds at_bounds(rows, plan, outcome, graphs);
+    add_objective_bound(results.experiments, at_bounds.rows(), sweep.objective);
+    if (!sweep.front.empty()) add_objective_bound(results.experiments, at_bounds.rows(), sweep.front);
+  }
   results.excluded = excluded_table(sweep);
   SubsimulationTable kernels, collectives, episodes;
   for (const auto& [number, step] : steps) {

@@ -10,6 +10,7 @@
 #include "core/base/plural.hpp"
 #include "farm/results/result_tables.hpp"
 #include "farm/status/progress.hpp"
+#include "io/ranking/best_proof.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
@@ -79,6 +80,7 @@ std::string best_text(const io::Results& results) {
   const char* proven = count_of("pending") > 0  ? "not found yet"
                        : count_of("failed") > 0 ? "proven but for those that failed"
                                                 : "proven";
+  if (const auto front = io::proven_front(results)) return text + io::front_text(results, *front) + "\n";
   text += fmt::format("the best {} are {}: {} were simulated, and the lower bounds of {} others are behind them", best,
                       proven, count_of("ran"), count_of("bounded"));
   if (gap > 0)

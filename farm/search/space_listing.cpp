@@ -256,6 +256,7 @@ class Listing {
 }  // namespace
 
 experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingProgress* progress) {
+  MANYWORLDS_CHECK(space.sweep().front.empty(), "points are listed by one objective, not for a front");
   ListingProgress own;
   ListingProgress& told = progress != nullptr ? *progress : own;
   experiments::ListedSpace about;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/base/error.hpp"
+#include "experiments/sweep/best.hpp"
 #include "farm/best/best_selection.hpp"
 #include "farm/effort/one_by_one.hpp"
 #include "farm/plan/task_description.hpp"
@@ -87,6 +88,14 @@ void add_certificate(io::Results& results, const experiments::Sweep& sweep,
   add("best", static_cast<std::int64_t>(sweep.best));
   if (selected) add("best_analytic", static_cast<std::int64_t>(selected->analytic));
   if (selected && selected->proven_gap) add("best_gap", *selected->proven_gap);
+  if (!sweep.front.empty()) {
+    const auto ordered = [](const std::string& name) {
+      return name + (experiments::ordered_column(name).more_is_better ? " desc" : " asc");
+    };
+    add("front_objective", ordered(sweep.objective));
+    add("front_column", ordered(sweep.front));
+    if (selected && selected->front_gap) add("front_gap", *selected->front_gap);
+  }
   if (!sweep.space) return;
   add("space_points", sweep.space->points);
   add("space_bounds", sweep.space->looked_at);

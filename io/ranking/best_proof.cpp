@@ -15,6 +15,22 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+/// Returns the name in "gpus asc", and whether more is better; an empty name if the attribute has none.
+std::pair<std::string, bool> ordered_name(const Attribute& attribute) {
+  const auto* text = std::get_if<std::string>(&attribute.value);
+  const std::size_t space = text == nullptr ? std::string::npos : text->rfind(' ');
+  if (space == std::string::npos) return {"", false};
+  return {text->substr(0, space), text->substr(space + 1) == "desc"};
+}
+
+/// A column as one of which more, or less, is better.
+Column oriented(const Column& column, bool negative) {
+  std::vector<double> values;
+  for (std::size_t row = 0; row < column.rows(); ++row)
+    values.push_back(negative ? -column.number_at(row) : column.number_at(row));
+  return {column.name, column.unit, column.description, std::move(values)};
+}
+
 /// Reads the rows of a proof; less is better in what it returns.
 class ProofReader {
  public:
@@ -42,11 +58,12 @@ class ProofReader {
       if (one.name == "best" && number(one) > 0) proof_.best = static_cast<std::size_t>(std::min(number(one), 1e6));
       if (one.name == "best_gap") proof_.gap = number(one);
       if (one.name == "space_bound") unlisted_ = number(one);
+      if (one.name == "front_column") front_column_ = ordered_name(one).first;
     }
   }
   double number(const Attribute& one) const { return provenance_number(results_, one.name); }
 
-  /// The objective is what has a bound of its own, and the step time if nothing has.
+  /// The objective is what has a bound of its own, beside the column of a front, and the step time if nothing has.
   bool find_columns() {
     const Column* by = table_.find("bounded_by");
     if (by == nullptr || !by->is_text()) return false;
@@ -55,7 +72,7 @@ class ProofReader {
     for (const Column& column : table_.columns)
       if (column.name.ends_with(kBoundSuffix))
         if (const std::string of = column.name.substr(0, column.name.size() - kBoundSuffix.size());
-            table_.find(of) != nullptr)
+            table_.find(of) != nullptr && of != front_column_)
           name = of, bound = &column;
     proof_.objective.column = table_.find(name);
     proof_.bound = bound;
@@ -149,6 +166,7 @@ class ProofReader {
   BestProof proof_;
   std::vector<std::size_t> ranked_;  // rows that ran, best first
   double unlisted_ = kNaN;           // the best that points can be which the sweep does not list
+  std::string front_column_;         // empty: no front is asked for
 };
 
 }  // namespace
@@ -157,6 +175,41 @@ std::optional<BestProof> best_proof(const Results& results) {
   // An analytic step is needed to prove anything, so that none means that nobody asked, or that it has not ended.
   if (provenance_number(results, "best_analytic") == 0) return std::nullopt;
   return ProofReader(results).read();
+}
+
+std::optional<ProvenFront> proven_front(const Results& results) {
+  if (!(provenance_number(results, "best_analytic") > 0)) return std::nullopt;
+  ProvenFront front;
+  bool more_objective = true, more_column = false;
+  for (const Attribute& one : results.provenance)
+    if (const auto [name, more] = ordered_name(one); one.name == "front_objective")
+      front.objective = results.experiments.find(name), more_objective = more;
+    else if (one.name == "front_column")
+      front.column = results.experiments.find(name), more_column = more;
+  if (front.objective == nullptr || front.column == nullptr) return std::nullopt;
+  if (front.objective->is_text() || front.column->is_text()) return std::nullopt;
+  front.best = static_cast<std::size_t>(std::clamp(provenance_number(results, "best"), 1.0, 1e6));
+  front.gap = provenance_number(results, "front_gap");
+  front.rows = pareto_front(results, oriented(*front.column, more_column), oriented(*front.objective, !more_objective));
+  if (front.rows.empty()) return std::nullopt;
+  std::reverse(front.rows.begin(), front.rows.end());
+  return front;
+}
+
+std::string front_text(const Results& results, const ProvenFront& front) {
+  const auto counts = results.experiments.counts_of("status");
+  const auto count_of = [&](const char* status) { return counts.count(status) > 0 ? counts.at(status) : 0; };
+  std::string text = fmt::format(
+      "the Pareto front of {} against {} is proven{}: {} on it, {} were simulated, and the lower bounds of {} others "
+      "are "
+      "behind them",
+      front.objective->name, front.column->name, count_of("failed") > 0 ? " but for those that failed" : "",
+      front.rows.size(), count_of("ran"), count_of("bounded"));
+  if (front.best > 1) text += fmt::format("; so is all that fewer than {} others dominate", front.best);
+  if (front.gap > 0)
+    text += fmt::format("; something else may be better than what is no worse in {} by {:.2g} % at most",
+                        front.column->name, 100 * front.gap);
+  return text;
 }
 
 ValuesLeftBehind values_left_behind(const BestProof& proof) {

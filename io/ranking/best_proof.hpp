@@ -61,6 +61,18 @@ struct BestProof {
 /// none ran, and for those of versions that did not tell what bounds an experiment.
 std::optional<BestProof> best_proof(const Results& results);
 
+/// The Pareto front of a sweep that asked for it and has ended: no experiment that was left out is on it.
+struct ProvenFront {
+  const Column *objective = nullptr, *column = nullptr;
+  std::size_t best = 1;           // proven with it: all that fewer than so many others dominate
+  std::vector<std::size_t> rows;  // the front among what ran, the best by the objective first; of equal ones the first
+  double gap = 0;  // by what share the objective of others may be better than that of what dominates them but for that
+};
+/// Returns nullopt for results of a sweep that did not ask for one, or has not ended, and of which none ran.
+std::optional<ProvenFront> proven_front(const Results& results);
+/// Returns what is proven of it, and by how many simulated steps, in a sentence without its full stop.
+std::string front_text(const Results& results, const ProvenFront& front);
+
 /// The values that nothing simulated has, those whose bounds are worst first in each axis, a few of each.
 struct ValuesLeftBehind {
   std::vector<ProvenValue> values;

@@ -65,6 +65,30 @@ TableBlock ladder(const Results& results, const std::optional<BestProof>& proof)
   return lines;
 }
 
+/// Appends a front, if one is proven: what is on it, evenly thinned to a few.
+void add_front(std::vector<Block>& to, const Results& results) {
+  constexpr std::size_t kMaxRows = 12;
+  const auto front = proven_front(results);
+  if (!front) return;
+  to.push_back(Heading{"The proven Pareto front", "proven-front", 3});
+  std::string text = front_text(results, *front);
+  text.front() = 'T';
+  to.push_back(Paragraph{text + "."});
+  const Axes axes(results);
+  TableBlock lines{{{"experiment", front->objective->name, front->column->name, "layout"}},
+                   {false, false, false, true}};
+  const std::size_t shown = std::min(kMaxRows, front->rows.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const std::size_t row = front->rows[shown == 1 ? 0 : i * (front->rows.size() - 1) / (shown - 1)];
+    lines.lines.push_back({results.experiments.text_at("id", row),
+                           format_value(*front->objective, front->objective->number_at(row)),
+                           format_value(*front->column, front->column->number_at(row)), axes.layout(row)});
+  }
+  to.push_back(std::move(lines));
+  if (shown < front->rows.size())
+    to.push_back(Paragraph{fmt::format("{} of the {} on the front, evenly.", shown, front->rows.size())});
+}
+
 std::string proven_text(const Results& results) {
   const double best = provenance_number(results, "best"), gap = provenance_number(results, "best_gap");
   const auto counts = results.experiments.counts_of("status");
@@ -90,6 +114,7 @@ std::vector<Block> proof_of_best(const Results& results, const std::optional<Bes
   if (provenance_number(results, "best_analytic") == 0) return {};  // nobody asked, or it has not ended
   std::vector<Block> blocks{Heading{"Proof of the best", "proof"}, ladder(results, proof),
                             Paragraph{proven_text(results)}};
+  add_front(blocks, results);
   if (!proof) return blocks;
   blocks.push_back(Paragraph{fmt::format(
       "Worse by: how far bounds, and of what was simulated results, are behind the last of the best, {} {}.",

@@ -45,7 +45,9 @@ const experiments::Catalog& catalog() {
 
 Space space_of(double gap = 0) {
   Space space(kText, "little.yaml", {}, catalog());
-  space.ask_for_best(1, gap);
+  experiments::Sweep asked = space.sweep();
+  asked.best = 1, asked.gap = gap;
+  space.ask_for_best(asked);
   return space;
 }
 
@@ -186,7 +188,9 @@ std::string with_all_lists(std::string text) {
 
 TEST_CASE("of stages with any layers the best are listed, with a bound of all others") {
   Space space(kAny, "stages.yaml", {}, catalog());
-  space.ask_for_best(1, 0);
+  experiments::Sweep asked = space.sweep();
+  asked.best = 1;
+  space.ask_for_best(asked);
   const experiments::Sweep sweep = list_best(std::move(space), {.points = 100'000, .pilots = SIZE_MAX});
   // Each pipeline, kind of recomputation and stage of ZeRO that fits, with what is best for its stages.
   REQUIRE(sweep.experiments.size() >= 6);

@@ -54,6 +54,7 @@ void ask_for_best(const cxxopts::ParseResult& parsed, experiments::Sweep& sweep)
     if (best == 0) throw core::InputError("is at least 1", "--best");
     experiments::ask_for_best(sweep, best, "--best");
   }
+  if (parsed.count("front") > 0) experiments::ask_for_front(sweep, required(parsed, "front"), "--front");
   if (parsed.count("gap") > 0) experiments::allow_gap(sweep, required(parsed, "gap"), "--gap");
 }
 
@@ -65,9 +66,15 @@ experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts:
   experiments::Space space(text, options.spec, options.set, catalog);
   experiments::Sweep asked = space.sweep();
   ask_for_best(parsed, asked);
-  space.ask_for_best(asked.best, asked.gap);
+  space.ask_for_best(asked);
   const bool small = !space.has_any() && space.points() <= static_cast<double>(ListingLimits().points);
   if (asked.best == 0 || space.has_sample() || small) return std::move(space).list();
+  if (!asked.front.empty())
+    throw core::InputError(
+        fmt::format("no front is found among {:.3g} points, of which only those with the best bounds of one objective "
+                    "would be listed; ask for its best alone, or for the front of a part or a sample of at most {}",
+                    space.points(), ListingLimits().points),
+        options.spec);
   if (space.has_any())
     print_message("{:.3g} points, and any layers of their stages: their lower bounds, best first\n", space.points());
   else
@@ -91,8 +98,14 @@ int run_sweep(const Invocation& invocation) {
       cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
       "best", "simulate only what may be among the K best by its lower bound, and prove that these are the best",
       cxxopts::value<std::uint32_t>(),
-      "K")("gap", "with --best: end once no other can be better than the last of these by more than so much, as in 2%",
-           cxxopts::value<std::string>(), "SHARE")(
+      "K")("front",
+           "simulate only what may be on the Pareto front of the objective against COLUMN (memory_peak_bytes, gpus, or "
+           "an objective), or with --best what fewer than K others dominate, and prove it",
+           cxxopts::value<std::string>(), "COLUMN")(
+      "gap",
+      "with --best or --front: end once no other can be better than the last of these, or than what dominates it but "
+      "for that, by more than so much, as in 2%",
+      cxxopts::value<std::string>(), "SHARE")(
       "estimate",
       "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
       "value: 10s",
@@ -114,7 +127,8 @@ int run_sweep(const Invocation& invocation) {
   refuse_guesses(*parsed, *sweep);
   const Shard shard = parsed->count("shard") > 0 ? parse_shard(required(*parsed, "shard")) : Shard{};
   if (sweep->best > 0 && !shard.whole())
-    throw core::InputError("the best of a sweep are proven by all of it: run it in one part, on as many ranks",
+    throw core::InputError(fmt::format("the {} of a sweep {} proven by all of it: run it in one part, on as many ranks",
+                                       sweep->front.empty() ? "best" : "front", sweep->front.empty() ? "are" : "is"),
                            "--shard");
   if (parsed->count("dry-run") > 0) return dry_run(*sweep, shard, *parsed, *invocation.zygote);
   std::string directory = run_directory_of(*parsed, sweep->name);
