@@ -55,10 +55,11 @@ int main(int argc, char** argv) {
                                            : static_cast<std::uint32_t>(random() % space.size_of(factor)));
     const auto experiment = viewer.experiment_of(point);
     if (!experiment) continue;
-    ++valid;
     core::step::Configuration configuration = viewer.configuration_of(*experiment);
     core::workload::Strategy& s = configuration.strategy;
     const std::int64_t stages = s.stages().count();
+    if (stages > configuration.model.layers) continue;  // a stage has a layer or more
+    ++valid;
     s.stage_layers = draw_layers(configuration.model.layers, stages, random);
     if (!s.stage_recompute_layers.empty())
       for (std::size_t stage = 0; stage < s.stage_layers.size(); ++stage)
