@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kLinkHopCost_ns = 55;  // measured on the development machine
 
-// Outcomes that take as many are kept: a quarter of a millisecond, for some kilobytes.
-constexpr std::int64_t kKeptLinkHops = 4'096;
+// Outcomes that take as many are kept: some 60 microseconds, for some kilobytes.
+constexpr std::int64_t kKeptLinkHops = 1'024;
 
 /// Returns what others have simulated from a state, or nothing if it is an answer about another. Throws InternalError
 /// if it is damaged.
@@ -87,24 +87,24 @@ void ComponentCache::keep_with(sharing::Keeper* keeper) {
   kept_under_ = encode(ComponentQuestion{transport_, simulators_->options.periods, {}});
 }
 
-sharing::Key ComponentCache::kept_key(const State& state) const {
+sharing::Key ComponentCache::kept_key(const State& state, Time limit) const {
   sharing::KeyWriter writer("component");
-  writer.text(kept_under_).integer(std::ssize(state.words));
+  writer.text(kept_under_).integer(limit).integer(std::ssize(state.words));
   for (const std::uint64_t half : state.digest) writer.integer(static_cast<std::int64_t>(half));
   return writer.finish();
 }
 
 /// Returns what another process or run has computed, and adds it to the cache; null if there is nothing of use.
-std::shared_ptr<const Outcome> ComponentCache::kept_outcome(const State& state) {
+std::shared_ptr<const Outcome> ComponentCache::kept_outcome(const State& state, Time limit) {
   if (keeper_ == nullptr) return nullptr;
-  const std::optional<std::string> kept = keeper_->find(kept_key(state));
+  const std::optional<std::string> kept = keeper_->find(kept_key(state, limit));
   if (!kept) return nullptr;
   try {
     const auto answer = read_answer(*kept, state);
     if (!answer) return nullptr;
     ++hits_;
     make_room(answer->outcome->parts, answer->outcome->deadlock.size());
-    outcomes_.emplace(key_of(state, kNever), answer->outcome);
+    outcomes_.emplace(key_of(state, limit), answer->outcome);
     return answer->outcome;
   } catch (const InternalError&) {  // it is damaged
     return nullptr;
@@ -117,8 +117,7 @@ ComponentCache::Found ComponentCache::outcome(const State& state, Time limit) {
     ++hits_;
     return {found->second, true};
   }
-  if (limit == kNever)
-    if (auto kept = kept_outcome(state)) return {std::move(kept), true};
+  if (auto kept = kept_outcome(state, limit)) return {std::move(kept), true};
   return take(key, state, simulate_component(simulators_->engine(0), simulators_->options, state, limit));
 }
 
@@ -148,7 +147,7 @@ ComponentCache::Found ComponentCache::outcome(const State& state, const std::sha
   if (begun == nullptr) return outcome(state, kNever);
   if (auto known = known_outcome(state)) return {std::move(known), true};
   if (!begun->is_done())
-    if (auto kept = kept_outcome(state)) return {std::move(kept), true};
+    if (auto kept = kept_outcome(state, kNever)) return {std::move(kept), true};
   helpers_->finish(*begun);
   const Key key = key_of(state, kNever);
   begun_.erase(key);
@@ -168,8 +167,8 @@ ComponentCache::Found ComponentCache::take(const Key& key, const State& state, S
   link_hops_ += simulated.link_hops;
   make_room(simulated.outcome->parts, simulated.outcome->deadlock.size());
   outcomes_.emplace(key, simulated.outcome);
-  if (keeper_ != nullptr && key.limit == kNever && simulated.link_hops.simulated >= kKeptLinkHops)
-    keeper_->keep(kept_key(state), encode(ComponentAnswer{state.digest, simulated}));
+  if (keeper_ != nullptr && simulated.link_hops.simulated >= kKeptLinkHops)
+    keeper_->keep(kept_key(state, key.limit), encode(ComponentAnswer{state.digest, simulated}));
   return {std::move(simulated.outcome), false};
 }
 

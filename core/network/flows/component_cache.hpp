@@ -104,8 +104,8 @@ class ComponentCache {
   struct Simulation;
   static Key key_of(const State& state, Time limit) { return {state.digest, state.words.size(), limit}; }
   Found take(const Key& key, const State& state, SimulatedComponent simulated);
-  sharing::Key kept_key(const State& state) const;
-  std::shared_ptr<const Outcome> kept_outcome(const State& state);
+  sharing::Key kept_key(const State& state, Time limit) const;
+  std::shared_ptr<const Outcome> kept_outcome(const State& state, Time limit);
   double expected_ns(const State& state) const;
   /// Accounts for the size of a result; clears the cache if it would exceed the limit.
   void make_room(const Parts& parts, std::size_t waits);
