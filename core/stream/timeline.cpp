@@ -15,8 +15,6 @@ using workload::Op;
 using workload::Program;
 using workload::Role;
 
-constexpr std::int64_t kPpm = 1'000'000;  // millionths
-
 bool is_pipeline(Role role) {
   return workload::is_pipeline_transfer(role);
 }
@@ -143,31 +141,10 @@ Time duration_at_pace(Time work, std::int64_t numerator, std::int64_t denominato
   return static_cast<Time>((Int128{work} * numerator + denominator - 1) / denominator);
 }
 
-bool is_reduction(collective::Kind kind) {
-  using collective::Kind;
-  return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
-}
-
 }  // namespace
 
-Timeline::Pace Timeline::pace_of(const LockstepGroup& group) const {
-  const std::int64_t collective_load = group.state.collective_load;
-  if (collective_load == 0) return {1, 1};
-  const Interference& interference = interference_[group.program];
-  if (interference.units == 0) return {kPpm + interference.slowdown_ppm, kPpm};
-  const std::int64_t left = interference.units - collective_load;
-  MANYWORLDS_CHECK(left > 0, "collectives take {} of {} compute units", collective_load, interference.units);
-  return {interference.units, left};
-}
-
-/// Returns the compute units that a collective takes, or 1 under a fixed slowdown. In compute units, a context-ring
-/// exchange is counted once, by its send.
-std::int64_t Timeline::collective_load_of(const CollectiveCall& call, std::uint32_t program) const {
-  if (is_pipeline(call.role)) return 0;
-  const Interference& interference = interference_[program];
-  if (interference.units == 0) return interference.slowdown_ppm > 0 ? 1 : 0;
-  if (call.role == Role::recv_context) return 0;
-  return is_reduction(call.kind) ? interference.units_to_reduce : interference.units_to_move;
+Pace Timeline::pace_of(const LockstepGroup& group) const {
+  return interference_[group.program].pace_beside(group.state.collective_load);
 }
 
 /// Adds `delta` to the resources that collectives take from a group's ranks. If that changes the pace, the end of the
@@ -210,7 +187,7 @@ void Timeline::end_collective(std::uint32_t index, const Completion& completion,
   groups_[index].state.previous_cause = group.state.cause_at_issue[stream];
   end_op(index, completion.op, at, {group.state.entered[stream], completion.began, call.role, true});
   if (!is_pipeline(call.role)) may_join_.push_back(index);
-  add_collective_load(index, -collective_load_of(call, group.program), at);
+  add_collective_load(index, -interference_[group.program].load_of(call.role, call.kind), at);
 }
 
 /// Ends the collectives that completed for the ranks of a group. The group stays whole if the completions are the same
@@ -320,7 +297,7 @@ void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries, 
         issued_.push_back(number);
       else
         push(running_whole_, {state.ends[stream], index, number});
-      add_collective_load(index, collective_load_of(*call, group.program), at);
+      add_collective_load(index, interference_[group.program].load_of(call->role, call->kind), at);
     } else if (const auto& kernel = std::get<KernelOp>(op.action); op.stream == workload::Stream::compute) {
       start_compute(index, number, kernel, at);
     } else {

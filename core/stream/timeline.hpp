@@ -26,6 +26,7 @@
 
 #include "core/base/units.hpp"
 #include "core/stream/clock.hpp"
+#include "core/stream/interference.hpp"
 #include "core/stream/record.hpp"
 #include "core/workload/program/ids.hpp"
 #include "core/workload/program/program.hpp"
@@ -37,17 +38,6 @@ using workload::RepresentativeId;
 struct Entry {
   RepresentativeId rank;
   std::uint32_t op = 0;
-};
-
-/// The resources that collectives take from kernels running at the same time: a fixed share, or compute units.
-struct Interference {
-  // NOLINTNEXTLINE(google-explicit-constructor): most callers need only the fixed share
-  Interference(std::int64_t ppm = 0) : slowdown_ppm(ppm) {}
-
-  std::int64_t slowdown_ppm = 0;  // extra duration of kernels during any collective, in millionths
-  std::int64_t units = 0;         // if above 0, replaces the share: compute units of the GPU
-  std::int64_t units_to_move = 0,
-               units_to_reduce = 0;  // units taken by one collective that only moves data, that reduces
 };
 
 /// What knows of collectives how long they last if all of their members enter at one instant.
@@ -203,13 +193,7 @@ class Timeline {
   /// Whether the operation still runs and still ends at `running.at`.
   bool is_current(const RunningOp& running) const;
   void drop_outdated(RunningOps& running) const;
-  /// The slowdown of kernels as a fraction: their duration over the duration without collectives.
-  struct Pace {
-    std::int64_t numerator, denominator;
-    bool operator==(const Pace&) const = default;
-  };
   Pace pace_of(const LockstepGroup& group) const;
-  std::int64_t collective_load_of(const workload::CollectiveCall& call, std::uint32_t program) const;
   void add_collective_load(std::uint32_t group, std::int64_t delta, Time at);
 
   const std::vector<workload::Program>& programs_;

@@ -210,6 +210,7 @@ class Listing {
     leaves_.pop();
     if (!any_factors_.empty()) choose_stages(leaf);
     listed_.push_back(std::move(leaf.point));
+    bounds_of_listed_.push_back(leaf.bound);
     progress_.listed = listed_.size();
     if (listed_.size() == limits_.pilots) set_cutoff();
   }
@@ -232,7 +233,8 @@ class Listing {
         listed_.size(),
         [&](std::size_t begin, std::size_t end) {
           pool_.with_worker([&](PointBounds& worker) {
-            for (std::size_t i = begin; i < end; ++i) values[i] = worker.analytic_value_of(listed_[i]);
+            for (std::size_t i = begin; i < end; ++i)
+              values[i] = std::max(bounds_of_listed_[i], worker.analytic_value_of(listed_[i]));
           });
         },
         1);
@@ -248,6 +250,7 @@ class Listing {
   std::vector<std::size_t> any_factors_;                    // whose values are chosen when a point is listed
   BestFirst nodes_, leaves_;                                // of which some factor is open, and of which none is
   std::vector<Point> listed_;
+  std::vector<double> bounds_of_listed_;
   double points_ = 0;                // of all roots
   double other_stages_ = kInfinity;  // the best bound of points that differ from listed ones in their stages alone
   double cutoff_ = kInfinity;        // nothing with a worse bound is listed

@@ -95,4 +95,45 @@ Time LeastTimes::compute(Role role, Kind kind, std::int64_t bytes) {
   return result;
 }
 
+void Chain::add(const workload::WorkItem& work) {
+  if (const workload::KernelWork* kernel = work.kernel()) {
+    now_ += kernel->cost.ps;
+    for (Stream& stream : streams_) stream.kernels += kernel->cost.ps;
+  } else if (const workload::CollectiveStart* collective = work.start()) {
+    start(*collective);
+  } else {
+    join(std::get<workload::Join>(work.action));
+  }
+}
+
+void Chain::start(const workload::CollectiveStart& collective) {
+  constexpr Time kRoundedShare = 1'000'000;  // the ends of kernels are rounded
+  Stream& stream = streams_.at(stream_of(collective.role));
+  if (stream.open++ == 0) stream.begin = now_, stream.kernels = stream.lost = 0;
+  const Time takes = least_.of(collective.role, collective.kind, collective.bytes, collective.split);
+  const Time lost = interference_.lost_beside(collective.role, collective.kind, takes);
+  stream.lost += lost - lost / kRoundedShare;
+  stream.free = std::max(now_, stream.free) + takes;
+  started_.emplace_back(collective.role, stream.free);
+  exchanges_ |= collective.role == Role::expert;
+}
+
+void Chain::join(const workload::Join& join) {
+  if (is_interleaved_ && !join.role && exchanges_) {
+    exchanges_ = false;
+    started_.clear();
+    streams_ = {};
+    return;
+  }
+  now_ = after_join(now_, join, started_);
+  if (is_interleaved_) return;
+  std::array<std::size_t, 3> open{};
+  for (const auto& [role, end] : started_) ++open.at(stream_of(role));
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Stream& stream = streams_.at(i);
+    if (std::exchange(stream.open, open.at(i)) > 0 && stream.open == 0)
+      now_ = std::max(now_, stream.begin + stream.kernels + stream.lost);
+  }
+}
+
 }  // namespace manyworlds::core::step

@@ -10,6 +10,7 @@
 
 #include "core/step/estimate/strided_collectives.hpp"
 #include "core/step/layout/configuration.hpp"
+#include "core/stream/interference.hpp"
 #include "core/workload/build/stage_work.hpp"
 
 namespace manyworlds::core::step {
@@ -46,9 +47,15 @@ class LeastTimes {
 /// waited for. Begins with all streams free, so that passes in a row take at least the sum of theirs. If it is
 /// interleaved, kernels of another pass run whenever it waits for an exchange of tokens, and its collectives end
 /// meanwhile.
+///
+/// From the begin of collectives until all of them are waited for, on one stream, no less time goes by than kernels
+/// take alone, `k`, and what these lose beside collectives that last `c` together, a share `q` of it: if nothing runs
+/// for `i` of that time, collectives are beside kernels for `c - i` at least, and `k + i + q (c - i)` is least without
+/// `i`.
 class Chain {
  public:
-  Chain(LeastTimes& least, bool is_interleaved) : least_(least), is_interleaved_(is_interleaved) {}
+  Chain(LeastTimes& least, const stream::Interference& interference, bool is_interleaved)
+      : least_(least), interference_(interference), is_interleaved_(is_interleaved) {}
 
   void add(const workload::PhaseList& pass) {
     for (const auto& phase : pass)
@@ -57,31 +64,17 @@ class Chain {
   Time now() const { return now_; }
 
  private:
-  void add(const workload::WorkItem& work) {
-    if (const workload::KernelWork* kernel = work.kernel())
-      now_ += kernel->cost.ps;
-    else if (const workload::CollectiveStart* collective = work.start())
-      start(*collective);
-    else
-      join(std::get<workload::Join>(work.action));
-  }
+  /// A stream of collectives, some of which are not waited for yet.
+  struct Stream {
+    Time free = 0;   // when its last collective ends
+    Time begin = 0;  // of the first of those
+    Time kernels = 0, lost = 0;
+    std::size_t open = 0;
+  };
 
-  void join(const workload::Join& join) {
-    if (!is_interleaved_ || join.role || !exchanges_) {
-      now_ = after_join(now_, join, started_);
-      return;
-    }
-    exchanges_ = false;
-    started_.clear();
-    stream_free_ = {};
-  }
-
-  void start(const workload::CollectiveStart& collective) {
-    Time& free = stream_free_.at(stream_of(collective.role));
-    free = std::max(now_, free) + least_.of(collective.role, collective.kind, collective.bytes, collective.split);
-    started_.emplace_back(collective.role, free);
-    exchanges_ |= collective.role == workload::Role::expert;
-  }
+  void add(const workload::WorkItem& work);
+  void join(const workload::Join& join);
+  void start(const workload::CollectiveStart& collective);
 
   static std::size_t stream_of(workload::Role role) {
     if (role == workload::Role::expert || role == workload::Role::expert_tensor) return 1;
@@ -89,10 +82,11 @@ class Chain {
   }
 
   LeastTimes& least_;
+  const stream::Interference& interference_;
   const bool is_interleaved_;
   bool exchanges_ = false;  // tokens are exchanged since the last time it waited for that
   Time now_ = 0;
-  std::array<Time, 3> stream_free_{};                     // of tensor, expert and context collectives
+  std::array<Stream, 3> streams_{};                       // of tensor, expert and context collectives
   std::vector<std::pair<workload::Role, Time>> started_;  // collectives not yet joined, and their ends
 };
 

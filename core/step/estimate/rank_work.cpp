@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/step/layout/interference.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -53,11 +54,13 @@ RankContent RankWorks::content_of(const workload::RankClass& rank_class) const {
 
 RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   const compute::Gpu& gpu = configuration_.gpu_of(rank_class);
-  const StageWork work = workload::stage_work(configuration_.model, strategy_, gpu, rank_class);
+  const Work of_rank{workload::stage_work(configuration_.model, strategy_, gpu, rank_class),
+                     interference_of(configuration_, gpu)};
+  const StageWork& work = of_rank.stage;
   const Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, rank_class.stage);
   RankWork result;
-  for (const std::size_t chunk : work.model_order) result.chunks.push_back(passes_of(work, work.chunks[chunk]));
-  for (const auto& chunk : work.chunks) result.in_turn.push_back({times_of(work, chunk, Inputs::there)});
+  for (const std::size_t chunk : work.model_order) result.chunks.push_back(passes_of(of_rank, work.chunks[chunk]));
+  for (const auto& chunk : work.chunks) result.in_turn.push_back({times_of(of_rank, chunk, Inputs::there)});
   result.first = is_sharded() ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
   result.launches = launches_of(work);
   if (replicas_ == Replicas::open) return result;
@@ -68,12 +71,12 @@ RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   return result;
 }
 
-Passes RankWorks::passes_of(const StageWork& work, const std::vector<ModelPart>& chunk) {
+Passes RankWorks::passes_of(const Work& work, const std::vector<ModelPart>& chunk) {
   const PassTimes times = times_of(work, chunk, Inputs::waited_for);
   return {times.forward, std::min(times.backward, times.input_gradient + times.weight_gradient)};
 }
 
-PassTimes RankWorks::times_of(const StageWork& work, const std::vector<ModelPart>& chunk, Inputs inputs) {
+PassTimes RankWorks::times_of(const Work& work, const std::vector<ModelPart>& chunk, Inputs inputs) {
   const auto time_of = [&](PassKind kind) {
     return is_sharded() ? sharded_ps(work, chunk, kind, inputs) : chained_ps(work, chunk, kind);
   };
@@ -87,12 +90,12 @@ bool RankWorks::has_split_passes() const {
   return !workload::schedule_type(strategy_.schedule).has_formula;
 }
 
-Time RankWorks::chained_ps(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind) {
-  Chain pass(least_, interleaves());
+Time RankWorks::chained_ps(const Work& work, const std::vector<ModelPart>& chunk, PassKind kind) {
+  Chain pass(least_, work.interference, interleaves());
   if (kind == PassKind::forward)
-    for (const ModelPart part : chunk) pass.add(work.of(part).forward);
+    for (const ModelPart part : chunk) pass.add(work.stage.of(part).forward);
   else
-    for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) pass.add(work.of(*part).pass(kind));
+    for (auto part = chunk.rbegin(); part != chunk.rend(); ++part) pass.add(work.stage.of(*part).pass(kind));
   return pass.now();
 }
 
@@ -119,7 +122,8 @@ bool RankWorks::is_sharded() const {
   return strategy_.zero == 3 || replicas_ == Replicas::open;
 }
 
-Time RankWorks::sharded_ps(const StageWork& work, const std::vector<ModelPart>& chunk, PassKind kind, Inputs inputs) {
+Time RankWorks::sharded_ps(const Work& of_rank, const std::vector<ModelPart>& chunk, PassKind kind, Inputs inputs) {
+  const StageWork& work = of_rank.stage;
   const bool forward = kind == PassKind::forward, counts_all = inputs == Inputs::waited_for;
   const std::size_t tied =
       configuration_.model.tied_embeddings && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
@@ -142,7 +146,7 @@ Time RankWorks::sharded_ps(const StageWork& work, const std::vector<ModelPart>& 
     if (kind == PassKind::backward || kind == PassKind::weight_gradient)
       scatter = part_ps(unit, Kind::reduce_scatter, workload::gradient_bytes(strategy_));
     if (i == 0 && forward && counts_all) units += longest(gather);
-    Chain chain(least_, interleaves());
+    Chain chain(least_, of_rank.interference, interleaves());
     chain.add(work.of(chunk[unit]).pass(kind));
     units += std::max(chain.now(), longest(next_gather));
     for (std::size_t family = 0; family < families.size(); ++family)

@@ -80,12 +80,16 @@ class RankWorks {
   /// Whether a pass counts all that it gathers, or only what cannot have been gathered while it waited for its input.
   enum class Inputs : std::uint8_t { waited_for, there };
 
-  Passes passes_of(const workload::StageWork& work, const std::vector<workload::ModelPart>& chunk);
-  PassTimes times_of(const workload::StageWork& work, const std::vector<workload::ModelPart>& chunk, Inputs inputs);
+  /// The work of a rank, and what its collectives take from its kernels.
+  struct Work {
+    workload::StageWork stage;
+    stream::Interference interference;
+  };
+  Passes passes_of(const Work& work, const std::vector<workload::ModelPart>& chunk);
+  PassTimes times_of(const Work& work, const std::vector<workload::ModelPart>& chunk, Inputs inputs);
   /// Whether weight gradients have passes of their own.
   bool has_split_passes() const;
-  Time chained_ps(const workload::StageWork& work, const std::vector<workload::ModelPart>& chunk,
-                  workload::PassKind kind);
+  Time chained_ps(const Work& work, const std::vector<workload::ModelPart>& chunk, workload::PassKind kind);
   static Time kernels_of(const workload::PhaseList& pass);
   static Passes kernels_of(const workload::StageWork& work, const std::vector<workload::ModelPart>& chunk);
   /// Whether passes are those of ZeRO 3, or may be.
@@ -94,8 +98,8 @@ class RankWorks {
   /// pass with weight gradients ends when these are scattered. Gathers that may be left out, because the unit was just
   /// used or is one with another, are not counted; nor, where the inputs of the pass are there, the first two, for
   /// which nothing of it has to begin.
-  Time sharded_ps(const workload::StageWork& work, const std::vector<workload::ModelPart>& chunk,
-                  workload::PassKind kind, Inputs inputs);
+  Time sharded_ps(const Work& work, const std::vector<workload::ModelPart>& chunk, workload::PassKind kind,
+                  Inputs inputs);
   /// Returns the times of a collective over parameters among replicas.
   FamilyTimes replicas_ps(collective::Kind kind, std::int64_t bytes_each, const workload::Parameters& parameters);
   /// Adds reductions and gathers of ZeRO 0 to 2.

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/step/layout/interference.hpp"
 #include "core/workload/build/build_program.hpp"
 
 namespace manyworlds::core::step {
@@ -16,25 +17,10 @@ std::vector<std::uint32_t> classes(const CompiledStep& compiled) {
   return classes;
 }
 
-/// Returns no interference under `fidelity: analytic`, which must remain a lower bound: a collective that starts
-/// earlier may slow down more kernels.
-stream::Interference interference(const Configuration& configuration, const compute::Gpu& gpu) {
-  using workload::CommunicationEngine;
-  if (configuration.transport.fidelity == network::Fidelity::analytic) return {};
-  const workload::Stack& stack = configuration.strategy.stack;
-  if (stack.communication_engine == CommunicationEngine::calibrated)
-    return round_half_up(gpu.communication_slowdown * 1e6);
-  stream::Interference result;
-  result.units = gpu.compute_units;
-  result.units_to_reduce = stack.communication_sms;
-  result.units_to_move = stack.communication_engine == CommunicationEngine::sm ? stack.communication_sms : 0;
-  return result;
-}
-
 std::vector<stream::Interference> interferences(const CompiledStep& compiled) {
   std::vector<stream::Interference> by_class;
   for (const workload::RankClass& rank_class : compiled.layout().classes())
-    by_class.push_back(interference(compiled.configuration(), compiled.configuration().gpu_of(rank_class)));
+    by_class.push_back(interference_of(compiled.configuration(), compiled.configuration().gpu_of(rank_class)));
   return by_class;
 }
 

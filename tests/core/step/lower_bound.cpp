@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/step/estimate/least_times.hpp"
+#include "core/step/layout/interference.hpp"
 #include "core/step/network/isolated.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
@@ -30,7 +32,52 @@ void require_bound(step::Configuration configuration, Tightness& tightness) {
   tightness.add(bound, analytic);
 }
 
+workload::WorkItem kernel_of(Time ps) {
+  workload::KernelWork kernel;
+  kernel.cost.ps = ps;
+  return {kernel};
+}
+
+workload::WorkItem all_gather(std::int64_t bytes) {
+  return {workload::CollectiveStart{"gather", collective::Kind::all_gather, bytes, workload::Role::tensor}};
+}
+
 }  // namespace
+
+TEST_CASE("kernels lose their share beside collectives that are waited for") {
+  step::Configuration configuration = config_of(Cluster(), 4, 1, 2);
+  configuration.transport.fidelity = network::Fidelity::packet;
+  const step::Links links = step::fastest_links(*configuration.graph);
+  step::LeastTimes least(configuration, links);
+  constexpr std::int64_t kBytes = 64 << 20;
+  const Time gather = least.of(workload::Role::tensor, collective::Kind::all_gather, kBytes);
+  REQUIRE(gather > 100'000'000);
+  stream::Interference units;
+  units.units = 100, units.units_to_move = 20, units.units_to_reduce = 30;
+  // Beside a collective kernels take a quarter longer: of its time they lose a fifth.
+  for (const stream::Interference& interference : {stream::Interference(250'000), units}) {
+    const auto now_after = [&](const workload::OpList& ops, bool interleaved = false) {
+      step::Chain chain(least, interference, interleaved);
+      chain.add({{workload::StepPart::forward, ops}});
+      return static_cast<double>(chain.now());
+    };
+    const auto expected = [](double ps) { return Approx(ps).epsilon(1e-6); };
+    const workload::WorkItem join{workload::Join{}}, long_one = kernel_of(2 * gather),
+                                                     short_one = kernel_of(gather / 2);
+    const auto g = static_cast<double>(gather);
+    CHECK(now_after({all_gather(kBytes), long_one, join, short_one}) == expected(2.7 * g));
+    CHECK(now_after({short_one, all_gather(kBytes), short_one, join, short_one}) == expected(2 * g));
+    CHECK(now_after({all_gather(kBytes), all_gather(kBytes), long_one, join}) == expected(2.4 * g));
+    // A kernel that is nearly as long: it is slowed down until the collective ends, and shorter than both in a row.
+    CHECK(now_after({all_gather(kBytes), kernel_of(gather * 9 / 10), join}) == expected(1.1 * g));
+    // The last collective goes on beside what follows; of another micro-batch kernels may run meanwhile.
+    CHECK(now_after({all_gather(kBytes), long_one, {workload::Join{{}, 1}}, short_one}) == expected(2.5 * g));
+    CHECK(now_after({all_gather(kBytes), long_one}) == expected(2 * g));
+    CHECK(now_after({all_gather(kBytes), long_one, join}, true) == expected(2 * g));
+  }
+  configuration.transport.fidelity = network::Fidelity::analytic;
+  CHECK(step::interference_of(configuration, configuration.gpu).slowdown_ppm == 0);
+}
 
 TEST_CASE("the lower bound is below drawn steps") {
   Tightness tightness;

@@ -1,0 +1,18 @@
+#include "core/step/layout/interference.hpp"
+
+namespace manyworlds::core::step {
+
+stream::Interference interference_of(const Configuration& configuration, const compute::Gpu& gpu) {
+  using workload::CommunicationEngine;
+  if (configuration.transport.fidelity == network::Fidelity::analytic) return {};
+  const workload::Stack& stack = configuration.strategy.stack;
+  if (stack.communication_engine == CommunicationEngine::calibrated)
+    return round_half_up(gpu.communication_slowdown * 1e6);
+  stream::Interference result;
+  result.units = gpu.compute_units;
+  result.units_to_reduce = stack.communication_sms;
+  result.units_to_move = stack.communication_engine == CommunicationEngine::sm ? stack.communication_sms : 0;
+  return result;
+}
+
+}  // namespace manyworlds::core::step
