@@ -1,4 +1,7 @@
 // What all points of a sweep share: base, axes, conditions, overrides.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "experiments/catalog/cluster_files.hpp"
@@ -100,7 +103,49 @@ void SweepReader::read_assume(const Node& node) {
 
 void SweepReader::read_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& given : overrides) read_override(given);
+  set_zipped();
   check_overrides();
+}
+
+/// Gives the axes of a zip their values, which all of them must have.
+void SweepReader::set_zipped() {
+  for (std::size_t f = 0; f < factors_.size(); ++f) {
+    std::vector<const ZippedOverride*> given(factors_[f].axes.size(), nullptr);
+    const ZippedOverride* last = nullptr;
+    for (const ZippedOverride& one : zipped_) {
+      if (one.factor != f) continue;
+      if (given[one.axis] != nullptr)
+        one.value.fail(fmt::format("'{}' is set twice; keep one", factors_[f].axes[one.axis].target.path));
+      given[one.axis] = last = &one;
+    }
+    if (last == nullptr) continue;
+    std::vector<std::string> missing;
+    for (std::size_t a = 0; a < given.size(); ++a)
+      if (given[a] == nullptr) missing.push_back(factors_[f].axes[a].target.path);
+    if (!missing.empty())
+      last->value.fail(fmt::format("'{}' is varied together with others in a zip; set {} too, or edit the zip",
+                                   factors_[f].axes[last->axis].target.path, fmt::join(missing, " and ")));
+    for (std::size_t a = 0; a < given.size(); ++a) factors_[f].axes[a].values = {given[a]->value};
+  }
+}
+
+std::vector<std::string> SweepReader::overrides_of(const Chosen& chosen) const {
+  std::vector<std::string> all;
+  const auto is_axis = [&](const std::string& given) {
+    const std::string key = given.substr(0, given.find('='));
+    if (key == kAssume || key == kSample || key.starts_with(std::string(kSample) + ".")) return false;
+    const std::string path = find_typed_key(key, top_).path;
+    return std::any_of(factors_.begin(), factors_.end(), [&](const Factor& factor) {
+      return std::any_of(factor.axes.begin(), factor.axes.end(),
+                         [&](const Axis& axis) { return axis.target.path == path; });
+    });
+  };
+  for (const std::string& given : sweep_.overrides)
+    if (!is_axis(given)) all.push_back(given);
+  for (std::size_t f = 0; f < factors_.size(); ++f)
+    for (const Axis& axis : factors_[f].axes)
+      all.push_back(fmt::format("{}={}", axis.target.path, import::flow_text(axis.values[chosen[f]])));
+  return all;
 }
 
 void SweepReader::read_override(const std::string& given) {
@@ -127,15 +172,18 @@ void SweepReader::read_override(const std::string& given) {
   if (is_empty && !takes_empty_text(target)) value.fail("has no value behind '='; give one, or leave --set out");
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
-  for (Factor& factor : factors_)
-    for (Axis& axis : factor.axes)
-      if (axis.target.path == target.path) {
-        if (factor.size() > 1 && factor.axes.size() > 1)
-          value.fail(fmt::format("'{}' is varied together with others in a zip; edit the zip", target.path));
-        axis.any = false;
-        axis.values = {value};  // an axis that is overridden stays a column, with one value
+  for (std::size_t f = 0; f < factors_.size(); ++f)
+    for (std::size_t a = 0; a < factors_[f].axes.size(); ++a) {
+      Axis& axis = factors_[f].axes[a];
+      if (axis.target.path != target.path) continue;
+      if (factors_[f].size() > 1 && factors_[f].axes.size() > 1) {
+        zipped_.push_back({f, a, value});
         return;
       }
+      axis.any = false;
+      axis.values = {value};  // an axis that is overridden stays a column, with one value
+      return;
+    }
   overrides_.push_back({target, std::move(value)});
 }
 

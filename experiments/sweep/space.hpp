@@ -39,6 +39,10 @@ class Space {
   void choose(Point& point, std::size_t factor, const std::string& value) {
     point[factor] = static_cast<std::uint32_t>(reader_.value_of_any(factor, value));
   }
+  /// Returns what --set has to be given so that the document is such a point alone, of which nothing is open.
+  std::vector<std::string> overrides_of(const Point& point) const {
+    return reader_.overrides_of({point.begin(), point.end()});
+  }
   /// Returns how many points there are, valid or not, as a double, since axes make any number; an axis that may be
   /// any counts once.
   double points() const;

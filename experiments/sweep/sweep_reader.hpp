@@ -35,6 +35,9 @@ class SweepReader {
   Sweep list(const std::vector<Chosen>& points);
 
   const std::vector<Factor>& factors() const { return factors_; }
+  /// Returns what --set has to be given, as "key=value", so that the document is this point alone: what it was given,
+  /// and the value of each axis.
+  std::vector<std::string> overrides_of(const Chosen& chosen) const;
   /// Returns the index of a value of an axis that may have any, which gets it unless it has it.
   std::size_t value_of_any(std::size_t factor, const std::string& value);
   /// Returns the conditions of `where` anew: an expression is evaluated by one thread at a time.
@@ -64,9 +67,16 @@ class SweepReader {
     import::Node value;
   };
 
+  /// A value for one of several keys that vary together.
+  struct ZippedOverride {
+    std::size_t factor = 0, axis = 0;
+    import::Node value;
+  };
+
   void read_top(const import::Node& root);
   void read_overrides(const std::vector<std::string>& overrides);
   void read_override(const std::string& given);
+  void set_zipped();
   void check_overrides() const;
   void read_assume_override(const std::string& given);
   void read_assume(const import::Node& node);
@@ -107,6 +117,7 @@ class SweepReader {
   import::Node top_, axes_place_, objective_place_, front_place_;
   std::vector<Factor> factors_;
   std::vector<Override> overrides_;
+  std::vector<ZippedOverride> zipped_;
   std::vector<Assignment> assignments_;
   std::optional<Columns> columns_;
   std::vector<import::Node> conditions_;

@@ -197,7 +197,45 @@ int tabbed_line(std::string_view text) {
   return 0;
 }
 
+bool is_plain(const Node& scalar) {
+  const std::string& text = scalar.text;
+  constexpr std::string_view kNotPlain = ",[]{}#&*!|>'\"@`:?\\%\n\r\t";
+  return !scalar.quoted && !text.empty() && text.find_first_of(kNotPlain) == std::string::npos && text.front() != ' ' &&
+         text.back() != ' ' && !text.starts_with("- ");
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const std::size_t escape = std::string_view("\n\r\t\"\\").find(c);
+    quoted += escape == std::string_view::npos ? std::string(1, c) : std::string{'\\', "nrt\"\\"[escape]};
+  }
+  return quoted + "\"";
+}
+
 }  // namespace
+
+std::string flow_text(const Node& node) {
+  std::string text;
+  const auto separate = [&] { text += text.empty() ? "" : ", "; };
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return is_plain(node) ? node.text : in_quotes(node.text);
+    case Node::Kind::sequence:
+      for (const Node& item : node.items) separate(), text += flow_text(item);
+      return "[" + text + "]";
+    case Node::Kind::mapping:
+      break;
+  }
+  for (const Entry& entry : node.entries) {
+    Node key;
+    key.kind = Node::Kind::scalar, key.text = entry.key;
+    separate(), text += flow_text(key) + ": " + flow_text(entry.value);
+  }
+  return "{" + text + "}";
+}
 
 const Node* Node::find(std::string_view key) const {
   for (const Entry& entry : entries)

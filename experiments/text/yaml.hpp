@@ -38,6 +38,10 @@ struct Entry {
 /// Describes a node for messages: "nothing", "a mapping", "a list", "'x'", ….
 std::string describe(const Node& node);
 
+/// Returns a node on one line, as --set takes it: parse_yaml() reads it back as the same tree, but for lines, and for
+/// quotes around text that needs them.
+std::string flow_text(const Node& node);
+
 /// Parses the only document in `text` with at most 500 MB of memory; `name` is the file name in messages. Throws
 /// InputError.
 Node parse_yaml(std::string_view text, const std::string& name);

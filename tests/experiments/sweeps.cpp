@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "experiments/sweep/space.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -160,4 +161,45 @@ TEST_CASE("the tiny sweep is 20 experiments") {
   const Sweep sweep = read_sweep(kSweeps + "tiny.yaml");
   CHECK(sweep.experiments.size() == 5 * 2 * 2);  // (tp, pp) but (4, 2); fabrics; zip
   CHECK(sweep.excluded.size() == 4);
+}
+
+TEST_CASE("keys that vary together are set together") {
+  const std::string document = kSingle +
+                               "axes: {strategy.tp: [1, 2]}\n"
+                               "zip: [{strategy.micro_batch: [1, 2], strategy.recompute: [none, full]}]\n";
+  const Catalog catalog;
+  const auto read_with = [&](const std::vector<std::string>& set) {
+    return parse_sweep(document, "s.yaml", set, catalog);
+  };
+  const Sweep set = read_with({"micro_batch=1", "strategy.recompute=full", "strategy.tp=2"});
+  REQUIRE(set.experiments.size() == 1);
+  CHECK(integer(set.experiments[0], "strategy.micro_batch") == 1);
+  CHECK(text(set.experiments[0], "strategy.recompute") == "full");
+  CHECK_THROWS_WITH(read_with({"strategy.recompute=full"}),
+                    Catch::Contains("'strategy.recompute' is varied together with others in a zip; set "
+                                    "strategy.micro_batch too, or edit the zip"));
+  CHECK_THROWS_WITH(read_with({"strategy.recompute=full", "strategy.recompute=none", "strategy.micro_batch=1"}),
+                    Catch::Contains("'strategy.recompute' is set twice; keep one"));
+}
+
+TEST_CASE("every point of a sweep is one document with what --set has to be given") {
+  const std::string text = kSingle +
+                           "axes:\n  strategy.tp: [1, 2]\n"
+                           "  topology: [one_switch, {fat_tree: {leaf_hosts: 2, oversubscription: 2}}]\n"
+                           "zip: [{strategy.micro_batch: [1, 2], strategy.recompute: [none, full]}]\n";
+  const Catalog catalog;
+  const std::vector<std::string> given{"strategy.pp=1", "tp=2"};
+  const Sweep all = parse_sweep(text, "s.yaml", given, catalog);
+  Space space(text, "s.yaml", given, catalog);
+  space.prepare();
+  std::size_t id = 0;
+  for (std::uint32_t topology = 0; topology < 2; ++topology)
+    for (std::uint32_t zip = 0; zip < 2; ++zip, ++id) {
+      const std::vector<std::string> set = space.overrides_of({0, topology, zip});
+      CHECK(set.front() == "strategy.pp=1");
+      const Sweep one = parse_sweep(text, "s.yaml", set, catalog);
+      REQUIRE(one.experiments.size() == 1);
+      CHECK(one.experiments[0].settings == all.experiments.at(id).settings);
+    }
+  CHECK(id == all.experiments.size());
 }

@@ -154,3 +154,30 @@ TEST_CASE("names have the spellings that frameworks give them") {
   CHECK(read("SwiGLU", {"gelu", "swiglu"}) == "swiglu");
   CHECK_THROWS_AS(read("ropes", {"learned", "rotary"}), core::InputError);
 }
+
+TEST_CASE("a node on one line is read back as the same tree") {
+  const auto same = [](const auto& self, const Node& a, const Node& b) -> bool {
+    if (a.kind != b.kind || a.text != b.text || a.items.size() != b.items.size() ||
+        a.entries.size() != b.entries.size())
+      return false;
+    for (std::size_t i = 0; i < a.items.size(); ++i)
+      if (!self(self, a.items[i], b.items[i])) return false;
+    for (std::size_t i = 0; i < a.entries.size(); ++i)
+      if (a.entries[i].key != b.entries[i].key || !self(self, a.entries[i].value, b.entries[i].value)) return false;
+    return true;
+  };
+  for (const char* text :
+       {"8", "11+11+5", "-3", "1e-9", "true", "\"8\"", "\"a, b\"", "'it''s'", "\"line\\nend \\\\ \\\"x\\\"\"",
+        "\" x \"", "\"\"", "{fat_tree: {leaf_hosts: 8, oversubscription: 4}}",
+        "[1, [2, {a: ~}], \"#no\", \"x: y\", x:y]", "{like: gpt3-1.3b, \"odd: key\": [1]}", "rank major", "\"%odd\"",
+        "40 Gbps", "\"- x\""}) {
+    const Node node = parse_yaml(text, "f.yaml");
+    const std::string line = experiments::import::flow_text(node);
+    CAPTURE(text, line);
+    CHECK(line.find('\n') == std::string::npos);
+    CHECK(same(same, parse_yaml(line, "g.yaml"), node));
+  }
+  CHECK(experiments::import::flow_text(parse_yaml("a: {b: [1, 2+3]}\nc: x y\n", "f.yaml")) ==
+        "{a: {b: [1, 2+3]}, c: x y}");
+  CHECK(experiments::import::flow_text(parse_yaml("\"8\"", "f.yaml")) == "\"8\"");  // a text, no number
+}

@@ -23,30 +23,12 @@ bool is_uniform(const Model& model) {
   return true;
 }
 
-/// Numbers of layers that a rank may have.
-struct LayerRange {
-  std::int64_t least = 0, most = 0;
-};
-
-/// Returns them for each rank: at least one for each of its chunks, but for a first or last stage with embedding or
-/// head alone.
-std::vector<LayerRange> ranges_of(const Model& model, const Strategy& strategy, const StageChoices& choices) {
-  std::vector<LayerRange> ranges;
-  const StageMap stages = strategy.stages();
-  for (std::int64_t rank = 0; rank < strategy.pp; ++rank) {
-    if (!choices.layers) {
-      std::int64_t given = 0;
-      for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-        given += std::ssize(workload::chunk_layers(model, strategy, rank, chunk));
-      ranges.push_back({given, given});
-    } else if (strategy.pp == 1) {
-      ranges.push_back({model.layers, model.layers});
-    } else {
-      const bool may_be_empty = strategy.virtual_stages == 1 && (stages.has_first(rank) || stages.has_last(rank));
-      ranges.push_back({may_be_empty ? 0 : strategy.virtual_stages, model.layers});
-    }
-  }
-  return ranges;
+/// Adds to the virtual stages of a rank.
+void deal_out(std::vector<std::int64_t>& to, const Strategy& strategy, std::int64_t rank, std::int64_t layers) {
+  const std::int64_t chunks = strategy.virtual_stages;
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+    to.at(static_cast<std::size_t>(strategy.stages().of(rank, chunk))) =
+        layers / chunks + (chunk < layers % chunks ? 1 : 0);
 }
 
 /// A configuration of which one rank has the layers, and recomputes those, that are asked for.
@@ -69,15 +51,6 @@ class VariedStages {
     if (!ties_) return;
     strategy.stage_recompute_layers.assign(stages, 0);
     deal_out(strategy.stage_recompute_layers, strategy, rank, recomputed);
-  }
-
-  /// Adds to the virtual stages of a rank.
-  static void deal_out(std::vector<std::int64_t>& to, const Strategy& strategy, std::int64_t rank,
-                       std::int64_t layers) {
-    const std::int64_t chunks = strategy.virtual_stages;
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
-      to.at(static_cast<std::size_t>(strategy.stages().of(rank, chunk))) =
-          layers / chunks + (chunk < layers % chunks ? 1 : 0);
   }
 
  private:
@@ -124,7 +97,7 @@ class StageSearch {
         works_(times_.configuration(), links, replicas),
         footprints_(memory.configuration.model, memory.configuration.strategy, memory.configuration.gpu),
         uniform_(is_uniform(times.model)),
-        ranges_(ranges_of(times.model, times.strategy, choices)),
+        ranges_(layer_ranges(times.model, times.strategy, choices)),
         classes_(static_cast<std::size_t>(times.strategy.pp)) {
     for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(times)))
       classes_.at(static_cast<std::size_t>(rank_class.stage)).push_back(rank_class);
@@ -269,8 +242,8 @@ class StageSearch {
     for (std::size_t rank = classes_.size(); rank-- > 0;) {
       const Path& path = paths[rank + 1][left];
       const auto number = static_cast<std::int64_t>(rank);
-      if (choices_.layers) VariedStages::deal_out(result.stage_layers, strategy(), number, path.layers);
-      if (ties_) VariedStages::deal_out(result.stage_recompute_layers, strategy(), number, path.recomputed);
+      if (choices_.layers) deal_out(result.stage_layers, strategy(), number, path.layers);
+      if (ties_) deal_out(result.stage_recompute_layers, strategy(), number, path.recomputed);
       left -= static_cast<std::size_t>(path.layers);
     }
     return result;
@@ -292,6 +265,32 @@ class StageSearch {
 
 }  // namespace
 
+std::vector<LayerRange> layer_ranges(const Model& model, const Strategy& strategy, const StageChoices& choices) {
+  std::vector<LayerRange> ranges;
+  const StageMap stages = strategy.stages();
+  for (std::int64_t rank = 0; rank < strategy.pp; ++rank) {
+    if (!choices.layers) {
+      std::int64_t given = 0;
+      for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+        given += std::ssize(workload::chunk_layers(model, strategy, rank, chunk));
+      ranges.push_back({given, given});
+    } else if (strategy.pp == 1) {
+      ranges.push_back({model.layers, model.layers});
+    } else {
+      const bool may_be_empty = strategy.virtual_stages == 1 && (stages.has_first(rank) || stages.has_last(rank));
+      ranges.push_back({may_be_empty ? 0 : strategy.virtual_stages, model.layers});
+    }
+  }
+  return ranges;
+}
+
+std::vector<std::int64_t> dealt_to_stages(const Strategy& strategy, const std::vector<std::int64_t>& by_rank) {
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(strategy.stages().count()), 0);
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
+    deal_out(stages, strategy, static_cast<std::int64_t>(rank), by_rank[rank]);
+  return stages;
+}
+
 std::string why_stages_are_fixed(const Model& model, const Strategy& strategy) {
   const workload::ScheduleType& type = workload::schedule_type(strategy.schedule);
   if (strategy.stage_copies() > 1) return "two ranks hold the same layers";
@@ -307,7 +306,7 @@ double count_of_choices(const Configuration& configuration, const StageChoices& 
   const bool ties = choices.recompute && workload::recomputes(strategy);
   std::vector<double> ways(layers + 1, 0);
   ways[0] = 1;
-  for (const LayerRange& range : ranges_of(configuration.model, strategy, choices)) {
+  for (const LayerRange& range : layer_ranges(configuration.model, strategy, choices)) {
     std::vector<double> next(layers + 1, 0);
     for (std::size_t before = 0; before <= layers; ++before)
       for (auto own = static_cast<std::size_t>(range.least);

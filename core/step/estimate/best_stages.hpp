@@ -38,6 +38,19 @@ struct BestStages {
   std::vector<std::int64_t> stage_layers, stage_recompute_layers;
 };
 
+/// How many layers a rank of a pipeline may have.
+struct LayerRange {
+  std::int64_t least = 0, most = 0;
+};
+
+/// Returns them by rank: at least one layer for each of its chunks, but for a first or last stage with embedding or
+/// head alone; where layers are not chosen, those that the strategy gives it.
+std::vector<LayerRange> layer_ranges(const workload::Model& model, const workload::Strategy& strategy,
+                                     const StageChoices& choices);
+
+/// Returns by virtual stage what ranks have together, as equally as StageChoices says.
+std::vector<std::int64_t> dealt_to_stages(const workload::Strategy& strategy, const std::vector<std::int64_t>& by_rank);
+
 /// Returns why nothing can be chosen for the ranks of such a pipeline, for people; empty if it can.
 std::string why_stages_are_fixed(const workload::Model& model, const workload::Strategy& strategy);
 
