@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <tuple>
 
-#include "core/sharing/key.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/results/memory_advice.hpp"
+#include "farm/search/deferred_ctrl_c.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 
@@ -39,47 +38,11 @@ std::size_t finished_of(const io::Results& results) {
   return results.experiments.rows() - count_of(results, "pending");
 }
 
-/// While it exists, a Ctrl-C between two runs waits until it is asked for. The runs handle it themselves.
-class DeferredCtrlC {
- public:
-  DeferredCtrlC() { ::pthread_sigmask(SIG_BLOCK, &signal_, &before_); }
-  ~DeferredCtrlC() {
-    while (came()) continue;
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  DeferredCtrlC(const DeferredCtrlC&) = delete;
-  DeferredCtrlC& operator=(const DeferredCtrlC&) = delete;
-
-  /// Returns whether one came since it was last asked.
-  static bool came() {
-    const timespec no_time{0, 0};
-    const sigset_t signal = only_sigint();
-    return ::sigtimedwait(&signal, nullptr, &no_time) == SIGINT;
-  }
-
- private:
-  static sigset_t only_sigint() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    return set;
-  }
-
-  const sigset_t signal_ = only_sigint();
-  sigset_t before_{};
-};
-
 /// Returns whether a run directory is that of another job: of a search of this space with other limits.
 bool holds_another(const std::filesystem::path& directory, const std::string& job) {
   if (std::filesystem::is_symlink(directory)) return false;
   std::ifstream file(directory / "sweep.resolved.json", std::ios::binary);
   return file && std::string(std::istreambuf_iterator<char>(file), {}) != job;
-}
-
-/// Returns what tells rounds of one search apart in their names.
-std::string key_of_round(const std::string& job) {
-  constexpr std::size_t kDigits = 6;
-  return core::sharing::KeyWriter("round").text(job).finish().hex().substr(0, kDigits);
 }
 
 }  // namespace

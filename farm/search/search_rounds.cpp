@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
+#include "core/sharing/key.hpp"
 
 namespace manyworlds::farm {
 
@@ -40,6 +41,11 @@ std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::siz
   else if (so_far.simulated < kFirstRound)
     wanted = std::max(wanted, std::min(kFirstRound, 2 * so_far.simulated));
   return std::min({wanted, layouts, max_layouts});
+}
+
+std::string key_of_round(const std::string& simulated) {
+  constexpr std::size_t kDigits = 6;
+  return core::sharing::KeyWriter("round").text(simulated).finish().hex().substr(0, kDigits);
 }
 
 }  // namespace manyworlds::farm

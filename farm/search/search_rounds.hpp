@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace manyworlds::farm {
@@ -40,5 +41,8 @@ SearchStatus search_status(const std::vector<double>& bounds, const std::vector<
 inline constexpr std::size_t kFirstRound = 8;
 std::size_t next_round(const SearchStatus& so_far, std::size_t layouts, std::size_t max_layouts,
                        bool limited_time = false);
+
+/// Returns what tells rounds of one search apart in the names of their run directories, by what they simulate.
+std::string key_of_round(const std::string& simulated);
 
 }  // namespace manyworlds::farm

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "farm/best/minimised_objective.hpp"
-#include "farm/search/point_bounds.hpp"
+#include "farm/search/bound_workers.hpp"
 #include "farm/system/slices.hpp"
 
 namespace manyworlds::farm {
@@ -26,34 +24,6 @@ constexpr double kMaxRoots = 5e6;  // points with all open keys left out
 constexpr std::size_t kRootsAtOnce = 4096;
 constexpr std::size_t kNodesAtOnce = 64;  // opened together, whatever the number of threads
 constexpr double kRounding = 1e-9;        // of objectives, which are computed in floating point
-
-/// Workers that threads take turns with, so that each keeps its caches.
-class WorkerPool {
- public:
-  explicit WorkerPool(const Space& space) : space_(space) {}
-
-  /// Calls work(worker) with one that nobody else has.
-  template <class Work>
-  void with_worker(const Work& work) {
-    std::unique_ptr<PointBounds> worker = take();
-    work(*worker);
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(worker));
-  }
-
- private:
-  std::unique_ptr<PointBounds> take() {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<PointBounds>(space_);
-    std::unique_ptr<PointBounds> worker = std::move(idle_.back());
-    idle_.pop_back();
-    return worker;
-  }
-
-  const Space& space_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<PointBounds>> idle_;
-};
 
 /// A point, of which factors may be open, and the best objective of what it stands for.
 struct Node {
@@ -245,7 +215,7 @@ class Listing {
   Space& space_;
   const ListingLimits limits_;
   ListingProgress& progress_;
-  WorkerPool pool_;
+  BoundWorkers pool_;
   std::vector<std::size_t> chosen_factors_, open_factors_;  // the latter in the order of opening
   std::vector<std::size_t> any_factors_;                    // whose values are chosen when a point is listed
   BestFirst nodes_, leaves_;                                // of which some factor is open, and of which none is
@@ -258,7 +228,8 @@ class Listing {
 
 }  // namespace
 
-experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingProgress* progress) {
+experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingProgress* progress,
+                             std::vector<Point>* listed) {
   MANYWORLDS_CHECK(space.sweep().front.empty(), "points are listed by one objective, not for a front");
   ListingProgress own;
   ListingProgress& told = progress != nullptr ? *progress : own;
@@ -280,8 +251,14 @@ experiments::Sweep list_best(Space space, const ListingLimits& limits, ListingPr
     throw core::InputError(fmt::format("none of its {:.3g} points is valid and fits into memory{}", about.points,
                                        why.empty() ? "" : "; the first violates " + why),
                            space.sweep().name);
+  if (listed != nullptr) {
+    *listed = points;
+    std::sort(listed->begin(), listed->end());  // as the sweep has them
+  }
   experiments::Sweep result = std::move(space).list(std::move(points));
   result.space = about;
+  MANYWORLDS_CHECK(listed == nullptr || listed->size() == result.experiments.size(), "{} points are {} experiments",
+                   listed->size(), result.experiments.size());
   return result;
 }
 

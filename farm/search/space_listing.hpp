@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <vector>
 
 #include "experiments/sweep/space.hpp"
 
@@ -28,8 +29,10 @@ struct ListingProgress {
 /// Returns the sweep of the points with the best bounds (Sweep::space tells about the others), which asks for its best
 /// as the document does. Uses one thread per available CPU. Throws InputError for a
 /// document that has a sample, or whose axes make too many points even with all open keys left out, and, naming the
-/// experiment, for a point that cannot be simulated at all.
+/// experiment, for a point that cannot be simulated at all. `points`, if it is not null, receives the points of its
+/// experiments; the values of factors that may be any are in the experiments' settings alone.
 experiments::Sweep list_best(experiments::Space space, const ListingLimits& limits = {},
-                             ListingProgress* progress = nullptr);
+                             ListingProgress* progress = nullptr,
+                             std::vector<experiments::Space::Point>* points = nullptr);
 
 }  // namespace manyworlds::farm

@@ -5,17 +5,15 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "experiments/sweep/best.hpp"
 #include "experiments/sweep/space.hpp"
 #include "experiments/text/text.hpp"
+#include "farm/cli/options/best_options.hpp"
 #include "farm/cli/options/shared_options.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/cli/parsing/option_values.hpp"
 #include "farm/effort/compute_alone.hpp"
 #include "farm/effort/dry_run.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/run/ticking_line.hpp"
-#include "farm/search/space_listing.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
@@ -47,17 +45,6 @@ int dry_run(const experiments::Sweep& sweep, const Shard& shard, const cxxopts::
   return kExitDone;
 }
 
-/// Sets what the command line asks of the best.
-void ask_for_best(const cxxopts::ParseResult& parsed, experiments::Sweep& sweep) {
-  if (parsed.count("best") > 0) {
-    const auto best = parsed["best"].as<std::uint32_t>();
-    if (best == 0) throw core::InputError("is at least 1", "--best");
-    experiments::ask_for_best(sweep, best, "--best");
-  }
-  if (parsed.count("front") > 0) experiments::ask_for_front(sweep, required(parsed, "front"), "--front");
-  if (parsed.count("gap") > 0) experiments::allow_gap(sweep, required(parsed, "gap"), "--gap");
-}
-
 /// Reads the sweep; of a space that is too large to be listed, of which the best are asked for, only the points with
 /// the best lower bounds.
 experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts::ParseResult& parsed) {
@@ -67,24 +54,7 @@ experiments::Sweep read_sweep_or_best(const SpecOptions& options, const cxxopts:
   experiments::Sweep asked = space.sweep();
   ask_for_best(parsed, asked);
   space.ask_for_best(asked);
-  const bool small = !space.has_any() && space.points() <= static_cast<double>(ListingLimits().points);
-  if (asked.best == 0 || space.has_sample() || small) return std::move(space).list();
-  if (!asked.front.empty())
-    throw core::InputError(
-        fmt::format("no front is found among {:.3g} points, of which only those with the best bounds of one objective "
-                    "would be listed; ask for its best alone, or for the front of a part or a sample of at most {}",
-                    space.points(), ListingLimits().points),
-        options.spec);
-  if (space.has_any())
-    print_message("{:.3g} points, and any layers of their stages: their lower bounds, best first\n", space.points());
-  else
-    print_message("{:.3g} points: their lower bounds, best first\n", space.points());
-  ListingProgress progress;
-  const TickingLine line([&](double elapsed_s) {
-    return fmt::format("{} bounds, {} points listed, {:.0f} s", progress.looked_at.load(), progress.listed.load(),
-                       elapsed_s);
-  });
-  return list_best(std::move(space), {}, &progress);
+  return list_space(std::move(space), options.spec).sweep;
 }
 
 int run_sweep(const Invocation& invocation) {
@@ -93,19 +63,17 @@ int run_sweep(const Invocation& invocation) {
   add_guess_option(options);
   add_run_options(options);
   add_serve_options(options);
+  add_best_options(
+      options, "simulate only what may be among the K best by its lower bound, and prove that these are the best",
+      "with --best or --front: end once no other can be better than the last of these, or than what dominates it but "
+      "for that, by more than so much, as in 2%");
   options.add_options()("o,output", "the run directory; default: runs/NAME", cxxopts::value<std::string>(), "RUN_DIR")(
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
-      "best", "simulate only what may be among the K best by its lower bound, and prove that these are the best",
-      cxxopts::value<std::uint32_t>(),
-      "K")("front",
-           "simulate only what may be on the Pareto front of the objective against COLUMN (memory_peak_bytes, gpus, or "
-           "an objective), or with --best what fewer than K others dominate, and prove it",
-           cxxopts::value<std::string>(), "COLUMN")(
-      "gap",
-      "with --best or --front: end once no other can be better than the last of these, or than what dominates it but "
-      "for that, by more than so much, as in 2%",
-      cxxopts::value<std::string>(), "SHARE")(
+      "front",
+      "simulate only what may be on the Pareto front of the objective against COLUMN (memory_peak_bytes, gpus, or "
+      "an objective), or with --best what fewer than K others dominate, and prove it",
+      cxxopts::value<std::string>(), "COLUMN")(
       "estimate",
       "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
       "value: 10s",
