@@ -1,5 +1,6 @@
 // `manyworlds search --model M --gpu G --gpus N`: writes the sweep of all layouts, screens it analytically, and
-// simulates the best packet by packet until it is certain which is the fastest.
+// simulates the best packet by packet until it is certain which is the fastest. `manyworlds search SPEC.yaml`: searches
+// the space of a document by moves (search_space_by_moves()).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,6 +30,7 @@
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
+#include "farm/verbs/simulate/space_moves.hpp"
 #include "io/log/file.hpp"
 #include "io/report/report.hpp"
 
@@ -293,7 +295,8 @@ int run_search(const Invocation& invocation) {
   cxxopts::Options options("manyworlds search",
                            "Finds the fastest layout of a model on a cluster: of all that fit into memory, those that "
                            "their lower bounds leave open are screened analytically, and the best simulated packet by "
-                           "packet until no other can be faster.");
+                           "packet until no other can be faster. With SPEC.yaml, the best of its space, by proof or by "
+                           "moves.");
   add_run_options(options);
   add_assume_option(options);
   add_guess_option(options);
@@ -342,12 +345,15 @@ int run_search(const Invocation& invocation) {
       cxxopts::value<std::string>(),
       "RUN_DIR")("sweep-yaml", "print the sweep of the search space, and run nothing")("json", "the findings as JSON")(
       "html", "also write the report of what was found as a page, report.html in its run directory");
+  add_moves_options(options);
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const auto begin = LayoutSearch::Clock::now();
   if (is_follower() && parsed->count("in-process") == 0)
     return run_sweep_job(read_run_options(*parsed, ""), "", false, *invocation.zygote);
 
+  if (parsed->count("spec") > 0) return search_space_by_moves(*parsed, *invocation.zygote);
+  refuse_moves_options(*parsed);
   EmitOptions emit(*parsed);
   experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   SearchOptions search_options = read_search_options(*parsed);
