@@ -98,7 +98,7 @@ class Moves(unittest.TestCase):
         stopped.send_signal(signal.SIGINT)
         told = stopped.communicate(timeout=PATIENCE_S)[0]
         self.assertEqual(stopped.returncode, 75)
-        self.assertRegex(told, r"not proven: another may be better by 15.31 % at most; stopped on request, and the same line goes on with it\n")
+        self.assertRegex(told, r"not proven: another may be better by [\d.]+ % at most; stopped on request, and the same line goes on with it\n")
         self.assertRegex(told.splitlines()[-1], r"^manyworlds run any.yaml --set ")
 
     def test_the_line_of_the_docs_runs_in_a_part_of_its_space(self):
