@@ -154,7 +154,7 @@ class ExplainedRuns(unittest.TestCase):
         run(*commands[0][:-1], "runs/two", "-j", "2", "--store", "none", directory=self.directory)
         first, two = (json.loads(self.explain(name, "--json").stdout) for name in ("runs/first", "runs/two"))
         self.assertEqual({**first, "run": ""}, {**two, "run": ""})
-        self.assertEqual([rung["looked_at"] for rung in first["ladder"]], [760, 28, 16])
+        self.assertEqual([rung["looked_at"] for rung in first["ladder"]], [760, 20, 16])
         self.assertEqual(len(first["closing"]), 17)
         self.assertLessEqual(first["gap"], 0.01)
 
