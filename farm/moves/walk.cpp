@@ -90,7 +90,7 @@ std::vector<Position> Walk::within_limit(std::vector<Position> positions) {
     else if (is_behind(sums))
       bounds[i] = {sums, true};
     else
-      bounds[i] = {worker.analytic_value_of(points[i]), false};
+      bounds[i] = {std::max(sums, worker.analytic_value_of(points[i])), false};
   };
   for_each_slice(
       points.size(),
