@@ -118,7 +118,7 @@ void BestSelection::update_limit() {
       if (best.size() > job_.sweep().best) best.pop_back();
     }
     if (best.size() < job_.sweep().best) continue;
-    const double needed = better_by(best.back(), job_.sweep().gap) + kRounding * std::abs(best.back());
+    const double needed = better_by(best.back(), job_.sweep().gap) + kObjectiveRounding * std::abs(best.back());
     if (next != results_.end() && needed >= next->first) continue;
     limit_ = std::max(needed, bound);
     return;
@@ -169,7 +169,7 @@ void BestSelection::settle_step(std::uint32_t step, const Outcome& outcome) {
 void BestSelection::add_results(std::uint32_t step, const std::vector<TwoValues>& values) {
   const TwoValues& bound = bounds_[step];
   const auto allows = [](double best, double value) {
-    return value == kInfinity || value >= best - kRounding * std::abs(value);
+    return value == kInfinity || value >= best - kObjectiveRounding * std::abs(value);
   };
   for (const TwoValues& value : values) {
     if (value.objective == kInfinity) continue;

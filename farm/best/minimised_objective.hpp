@@ -9,6 +9,9 @@
 
 namespace manyworlds::farm {
 
+/// Objectives are computed in floating point: what is nearer than this counts as equal, and is simulated.
+inline constexpr double kObjectiveRounding = 1e-12;
+
 /// Returns a value of the objective as one of which less is better, or such a one as the objective has it.
 double minimised(double value, const std::string& objective);
 

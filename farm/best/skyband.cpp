@@ -15,7 +15,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 void Skyband::add(double bound, TwoValues result) {
   if (result.objective == kInfinity || result.other == kInfinity) return;
   if (gap_ == 0 && !may_have(result)) return;
-  const Result added{bound, better_by(result.objective, gap_) + kRounding * std::abs(result.objective), result};
+  const Result added{bound, better_by(result.objective, gap_) + kObjectiveRounding * std::abs(result.objective),
+                     result};
   results_.insert(std::upper_bound(results_.begin(), results_.end(), added,
                                    [](const Result& a, const Result& b) { return a.needed < b.needed; }),
                   added);

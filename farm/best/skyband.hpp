@@ -9,9 +9,6 @@
 
 namespace manyworlds::farm {
 
-/// Objectives are computed in floating point: what is nearer than this counts as equal, and is simulated.
-inline constexpr double kRounding = 1e-12;
-
 /// A value of the objective and one of the column beside it, of both of which less is better.
 struct TwoValues {
   double objective = -std::numeric_limits<double>::infinity(), other = objective;

@@ -14,7 +14,6 @@ namespace {
 using experiments::Space;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-12;  // of objectives: a bound that is nearer to a limit than this is not behind it
 
 }  // namespace
 
@@ -74,7 +73,7 @@ std::vector<Position> Walk::draw_new(std::uint64_t moves) {
 }
 
 bool Walk::is_behind(double bound) const {
-  return bound > limit_ + kRounding * std::abs(limit_);
+  return bound > limit_ + kObjectiveRounding * std::abs(limit_);
 }
 
 /// Returns those that are valid and fit, and that no lower bound shows to be behind the limit. What is left out for its

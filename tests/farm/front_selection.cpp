@@ -165,7 +165,7 @@ TEST_CASE("with a gap a front is the same in any order, and nothing is better th
           std::size_t dominating = 0;
           for (std::size_t by = 0; by < ran.size(); ++by)
             if (ran[by] == 1 && others.of[by] <= others.of[row] &&
-                better_by(all.of[by], proven) <= all.of[row] + kRounding * std::abs(all.of[row]))
+                better_by(all.of[by], proven) <= all.of[row] + kObjectiveRounding * std::abs(all.of[row]))
               ++dominating;
           CHECK((ran[row] == 1 || dominating >= best));
         }

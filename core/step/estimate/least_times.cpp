@@ -107,7 +107,6 @@ void Chain::add(const workload::WorkItem& work) {
 }
 
 void Chain::start(const workload::CollectiveStart& collective) {
-  constexpr Time kRoundedShare = 1'000'000;  // the ends of kernels are rounded
   Stream& stream = streams_.at(stream_of(collective.role));
   if (stream.open++ == 0) stream.begin = now_, stream.kernels = stream.lost = 0;
   const Time takes = least_.of(collective.role, collective.kind, collective.bytes, collective.split);

@@ -15,6 +15,10 @@
 
 namespace manyworlds::core::step {
 
+/// The ends of kernels and sections of launches are rounded where they are simulated: a bound leaves out this part of
+/// what a sum has in exact figures.
+inline constexpr Time kRoundedShare = 1'000'000;
+
 /// Least times of the collectives of a configuration, which must outlive it.
 class LeastTimes {
  public:

@@ -115,7 +115,6 @@ class RankWorks {
   /// Returns when the gradients are reduced if buckets follow one another from when passes with weight gradients begin,
   /// the last bucket of each when it ends.
   Time reduced_in_turn(const RankWork& rank, const StagePasses& in_turn) const;
-  static constexpr Time kRoundedShare = 1'000'000;  // sections of launches are rounded, parts here are
 
   const Configuration& configuration_;
   const workload::Strategy& strategy_;
