@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/config/collective_groups.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
@@ -70,6 +71,17 @@ std::vector<OptionInfo> model_options_and_carried() {
   return options;
 }
 
+Section collectives_section() {
+  Section section =
+      make_section("collectives", "algorithms of collectives", core::collective::library_options().infos());
+  for (const CollectiveGroup& group : collective_groups()) {
+    Section own = make_section(group.name, group.help, core::collective::group_algorithm_options().infos());
+    own.optional = true;
+    section.subsections.push_back(std::move(own));
+  }
+  return section;
+}
+
 Section make_config_schema() {
   Section root = make_section("base", "one experiment", step_options().infos());
   root.options.push_back(text_option(
@@ -109,7 +121,7 @@ Section make_config_schema() {
       make_section("faults", "what is broken in the fabric", fault_options().infos()),
       make_section("placement", "which rank sits on which GPU", placement_options().infos()),
       transport_section(),
-      make_section("collectives", "algorithms of collectives", core::collective::library_options().infos()),
+      collectives_section(),
       std::move(strategy),
       make_section("training", "a whole training run: its length, its failures and its checkpoints",
                    training_options().infos()),

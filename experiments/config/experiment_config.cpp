@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/config/collective_groups.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
@@ -116,6 +117,19 @@ std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfi
     config.has_measured_kernels |= names_kernel_table(settings, path + "gpu.");
   }
   return others;
+}
+
+/// Sets the libraries of groups that have algorithms of their own; the section of a group has all of its keys or none.
+void set_group_libraries(Configuration& configuration, const Settings& settings) {
+  const auto& options = core::collective::group_algorithm_options();
+  for (const CollectiveGroup& group : collective_groups()) {
+    const std::string path = "collectives." + group.name + ".";
+    if (settings.count(path + options.rows().front().info.name) == 0) continue;
+    const auto algorithms = from_settings(options, settings, path);
+    for (const core::workload::Role role : group.roles)
+      configuration.group_libraries.insert_or_assign(
+          role, core::collective::with_algorithms(configuration.collectives, algorithms));
+  }
 }
 
 /// Sets what follows from the settings below kStrategy and from the machines, which are set already.
@@ -257,6 +271,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.placement = from_settings(placement_options(), settings, "placement.").placement;
   target.collectives = from_settings(core::collective::library_options(), settings, "collectives.");
   target.collectives.calibration = from_settings(core::collective::calibration_options(), settings, "cluster.gpu.");
+  set_group_libraries(target, settings);
   target.limit = from_settings(limit_options(), settings, "limit.");
   target.fluid = from_settings(fluid_options(), settings, "fluid.");
   target.model = from_settings(core::workload::model_options(), settings, "model.");

@@ -177,7 +177,9 @@ std::vector<Rule> layout_rules() {
            "all_reduce two_level needs data-parallel groups with several members in each of several nodes",
            {kConstruction, {"gpus_by_tp_pp", "tp_by_node"}},
            [](const ExperimentConfig& e) -> Violation {
-             if (e.configuration.collectives.all_reduce != core::collective::Algorithm::two_level) return std::nullopt;
+             if (e.configuration.library_of(core::workload::Role::data).all_reduce !=
+                 core::collective::Algorithm::two_level)
+               return std::nullopt;
              const std::int64_t local = replicas_in_node(e), dp = e.configuration.strategy.replicas();
              if (local > 1 && dp % local == 0 && dp / local > 1) return std::nullopt;
              return fmt::format("dp {}, members in a node {}", dp, local);

@@ -96,6 +96,17 @@ bool Library::depends_on_network() const {
          needs_network(all_to_all) || needs_network(broadcast) || needs_network(reduce);
 }
 
+Library with_algorithms(Library library, const GroupAlgorithms& algorithms) {
+  const auto take = [](Algorithm& to, const std::optional<Algorithm>& algorithm) { to = algorithm.value_or(to); };
+  take(library.all_reduce, algorithms.all_reduce);
+  take(library.all_gather, algorithms.all_gather);
+  take(library.reduce_scatter, algorithms.reduce_scatter);
+  take(library.all_to_all, algorithms.all_to_all);
+  take(library.broadcast, algorithms.broadcast);
+  take(library.reduce, algorithms.reduce);
+  return library;
+}
+
 std::vector<Algorithm> Library::candidates(Kind kind) const {
   Algorithm configured = Algorithm::ring;
   if (kind == Kind::all_reduce) configured = all_reduce;

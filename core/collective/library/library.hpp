@@ -2,6 +2,8 @@
 // those that are fastest by the cost model. A calibrated library chooses as NCCL's tuner does (tuner.hpp).
 #pragma once
 
+#include <optional>
+
 #include "core/base/options.hpp"
 #include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/dag/dag.hpp"
@@ -39,6 +41,17 @@ struct Library {
 };
 
 const OptionTable<Library>& library_options();
+
+/// Algorithms of collectives in some groups, where they are not those of the library.
+struct GroupAlgorithms {
+  std::optional<Algorithm> all_reduce = {}, all_gather = {}, reduce_scatter = {};
+  std::optional<Algorithm> all_to_all = {}, broadcast = {}, reduce = {};
+};
+
+const OptionTable<GroupAlgorithms>& group_algorithm_options();
+
+/// Returns a library that has these algorithms, and otherwise its own.
+Library with_algorithms(Library library, const GroupAlgorithms& algorithms);
 
 /// Returns the shape that the library selects for an operation of `bytes` (see Kind). Parameters that do not affect the
 /// DAG have their defaults, so that equal DAGs have equal shapes in most cases.

@@ -7,40 +7,57 @@
 namespace manyworlds::core::collective {
 namespace {
 
-template <class Enum>
-OptionTable<Library>::Row named_choice(std::string name, std::string help, Enum Library::*member,
-                                       std::vector<std::pair<std::string, Enum>> names) {
+template <class Owner, class Value>
+typename OptionTable<Owner>::Row named_choice(std::string name, std::string help, Value Owner::*member,
+                                              std::vector<std::pair<std::string, Value>> names) {
   OptionInfo info;
   info.name = std::move(name);
   info.help = std::move(help);
   info.kind = OptionInfo::Kind::text;
   for (const auto& [choice_name, value] : names) info.choices.push_back(choice_name);
   return {info,
-          [member, names](Library& to, const OptionValue& value) {
+          [member, names](Owner& to, const OptionValue& value) {
             for (const auto& [choice_name, named_value] : names)
               if (choice_name == std::get<std::string>(value)) to.*member = named_value;
           },
-          [member, names](const Library& from) {
+          [member, names](const Owner& from) {
             for (const auto& [choice_name, named_value] : names)
               if (named_value == from.*member) return OptionValue(choice_name);
-            throw InternalError(fmt::format("a library without a name for {}", static_cast<int>(from.*member)));
+            throw InternalError("a library has a value without a name");
           }};
 }
 
-OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
-  std::vector<std::pair<std::string, Algorithm>> names;
+bool is_half(Kind kind) {
+  return kind == Kind::all_gather || kind == Kind::reduce_scatter;
+}
+
+/// Returns the algorithms of a kind of operation, by the names that users give.
+template <class Value>
+std::vector<std::pair<std::string, Value>> algorithms_of(Kind kind) {
+  std::vector<std::pair<std::string, Value>> names;
   for (const AlgorithmInfo& info : algorithms())
     if (supports(info.algorithm, kind)) names.emplace_back(info.name, info.algorithm);
   names.emplace_back("auto", Algorithm::automatic);
+  if (is_half(kind)) names.emplace_back("as_all_reduce", Algorithm::as_all_reduce);
+  return names;
+}
+
+OptionTable<Library>::Row algorithm(Kind kind, Algorithm Library::*member) {
   std::string help = fmt::format(
       "algorithm of {} operations; auto: the fastest by alpha and beta, or with protocol: calibrated that of NCCL's "
       "tuner",
       name_of(kind));
-  if (kind == Kind::all_gather || kind == Kind::reduce_scatter) {
-    names.emplace_back("as_all_reduce", Algorithm::as_all_reduce);
-    help += "; as_all_reduce: that of all_reduce if it has this half, otherwise ring";
-  }
-  return named_choice(name_of(kind), std::move(help), member, std::move(names));
+  if (is_half(kind)) help += "; as_all_reduce: that of all_reduce if it has this half, otherwise ring";
+  return named_choice(name_of(kind), std::move(help), member, algorithms_of<Algorithm>(kind));
+}
+
+OptionTable<GroupAlgorithms>::Row group_algorithm(Kind kind, std::optional<Algorithm> GroupAlgorithms::*member) {
+  auto names = algorithms_of<std::optional<Algorithm>>(kind);
+  names.emplace_back("library", std::nullopt);
+  return named_choice(
+      name_of(kind),
+      fmt::format("algorithm of {} operations in these groups; library: as in all others", name_of(kind)), member,
+      std::move(names));
 }
 
 /// Returns the names of the algorithms that divide transfers into chunks: "ring, double_tree or chain".
@@ -63,7 +80,7 @@ const OptionTable<Library>& library_options() {
       algorithm(Kind::all_to_all, &Library::all_to_all),
       algorithm(Kind::broadcast, &Library::broadcast),
       algorithm(Kind::reduce, &Library::reduce),
-      named_choice<Protocol>(
+      named_choice<Library, Protocol>(
           "protocol",
           "costs of launching and handing on, and flags among the data; none: no such costs; calibrated: "
           "what the GPU's library_ figures say, with their share of the NICs' rate",
@@ -99,6 +116,18 @@ const OptionTable<Library>& library_options() {
       option("chunk_bytes", &Library::chunk_bytes,
              fmt::format("most that a transfer of {} carries; 0: no limit", pipelined_algorithms()),
              {0, static_cast<double>(std::int64_t{1} << 40)}, "bytes"),
+  };
+  return table;
+}
+
+const OptionTable<GroupAlgorithms>& group_algorithm_options() {
+  static const OptionTable<GroupAlgorithms> table{
+      group_algorithm(Kind::all_reduce, &GroupAlgorithms::all_reduce),
+      group_algorithm(Kind::all_gather, &GroupAlgorithms::all_gather),
+      group_algorithm(Kind::reduce_scatter, &GroupAlgorithms::reduce_scatter),
+      group_algorithm(Kind::all_to_all, &GroupAlgorithms::all_to_all),
+      group_algorithm(Kind::broadcast, &GroupAlgorithms::broadcast),
+      group_algorithm(Kind::reduce, &GroupAlgorithms::reduce),
   };
   return table;
 }

@@ -75,14 +75,14 @@ Time LeastTimes::compute(Role role, Kind kind, std::int64_t bytes) {
         strided_collective(configuration, links_, group.members, group.stride, role, kind, bytes, {});
     return collective::least_ps(shape, communicator);
   };
-  const collective::Library& library = configuration_.collectives;
+  const collective::Library& library = configuration_.library_of(role);
   const std::vector<collective::Algorithm> candidates = library.candidates(kind);
   const bool any_protocol = library.protocol == Protocol::automatic;
   if (library.protocol == Protocol::calibrated || (candidates.size() == 1 && !any_protocol))
     return least(configuration_);
   // What is chosen by predicted times depends on the paths that the group really has.
   Time result = kNever;
-  if (!chosen_) chosen_ = configuration_;
+  if (!chosen_) chosen_ = configuration_, chosen_->group_libraries.clear();
   for (const collective::Algorithm algorithm : candidates)
     for (const Protocol protocol :
          any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple} : std::vector{library.protocol}) {

@@ -30,8 +30,8 @@ collective::Shape shape_of(const Configuration& configuration, const GroupKind& 
                            std::int64_t bytes, const collective::Split& split) {
   const bool is_token_exchange = group.role == workload::Role::expert && kind == collective::Kind::all_to_all;
   if (!is_token_exchange || configuration.strategy.stack.dispatcher == workload::Dispatcher::all_to_all)
-    return collective::choose_shape(configuration.collectives, group.communicator, kind, bytes, split);
-  return collective::token_exchange_shape(configuration.collectives, group.communicator,
+    return collective::choose_shape(configuration.library_of(group.role), group.communicator, kind, bytes, split);
+  return collective::token_exchange_shape(configuration.library_of(group.role), group.communicator,
                                           token_exchange(configuration, group.communicator, bytes, split.by_source));
 }
 

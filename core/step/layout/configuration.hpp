@@ -1,6 +1,7 @@
 // A resolved configuration: everything that the result of a training step depends on, and nothing else.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/network/fabric/transport.hpp"
 #include "core/workload/layer/rank_class.hpp"
 #include "core/workload/model/model.hpp"
+#include "core/workload/program/program.hpp"
 #include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::step {
@@ -47,12 +49,19 @@ struct Configuration {
   double memory_headroom = 0;  // the share of a GPU's memory to be left free
   network::Transport transport;
   collective::Library collectives;
+  /// Of groups that have algorithms of their own; all else in them is as in `collectives`.
+  std::map<workload::Role, collective::Library> group_libraries;
   Placement placement = Placement::tp_dp_pp;
   Composition composition = Composition::composed;
   std::int64_t tick_ns = 0;  // tick of the streams' clock; 0: one picosecond
   Limit limit;
   FluidSampling fluid;
   bool has_failures() const { return !failures.cables.empty(); }
+  /// Returns the library of the groups of a role.
+  const collective::Library& library_of(workload::Role role) const {
+    const auto own = group_libraries.find(role);
+    return own == group_libraries.end() ? collectives : own->second;
+  }
   bool is_mixed() const { return !kind_of_gpu.empty(); }
   /// Returns the GPU that ranks of a class run on.
   const compute::Gpu& gpu_of(const workload::RankClass& rank_class) const {

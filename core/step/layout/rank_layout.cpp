@@ -38,6 +38,16 @@ sharing::Key route_signature_of(RouteWriter& names, const std::vector<network::R
   return writer.finish();
 }
 
+namespace {
+
+bool depends_on_network(const Configuration& configuration) {
+  return configuration.collectives.depends_on_network() ||
+         std::any_of(configuration.group_libraries.begin(), configuration.group_libraries.end(),
+                     [](const auto& own) { return own.second.depends_on_network(); });
+}
+
+}  // namespace
+
 ParallelConfig parallel_config_of(const Configuration& configuration) {
   using workload::ContextExchange;
   const workload::Strategy& s = configuration.strategy;
@@ -53,7 +63,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
           s.cp_comm != ContextExchange::ring,
           s.virtual_stages > 1 && s.stage_placement() == workload::StagePlacement::loop,
-          configuration.collectives.depends_on_network(),
+          depends_on_network(configuration),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),
           s.stage_placement(),
           configuration.placement,

@@ -22,6 +22,10 @@ sharing::Key fluid_key(const Configuration& configuration, Ranks ranks) {
   sharing::KeyWriter writer("fluids");
   writer.key(operations_key(configuration));
   write_options(writer, collective::library_options().read(configuration.collectives));
+  for (const auto& [role, library] : configuration.group_libraries) {
+    writer.integer(static_cast<std::int64_t>(role));
+    write_options(writer, collective::library_options().read(library));
+  }
   writer.integer(static_cast<std::int64_t>(configuration.composition)).integer(static_cast<std::int64_t>(ranks));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events).integer(configuration.tick_ns);
   write_transport(writer, configuration.transport);
@@ -47,7 +51,8 @@ SimulationContext::FluidStep& SimulationContext::fluid_step(const Configuration&
   const std::shared_ptr<RankLayout> current = layout(configuration);
   auto known = std::find_if(fluid_steps_.begin(), fluid_steps_.end(), [&](const auto& one) {
     return one->key == key && &one->compiled.layout() == current.get() &&
-           one->compiled.configuration().collectives == configuration.collectives;
+           one->compiled.configuration().collectives == configuration.collectives &&
+           one->compiled.configuration().group_libraries == configuration.group_libraries;
   });
   if (known == fluid_steps_.end()) {
     std::int64_t bytes = 0;

@@ -35,6 +35,10 @@ step::Configuration draw_any(std::uint64_t seed) {
     transport.ecmp_hash_seeds = static_cast<network::HashSeeds>(one_of(3));
     result.collectives.qps_per_connection = static_cast<std::int64_t>(1 + one_of(3));
   }
+  for (const workload::Role role : {workload::Role::data, workload::Role::tensor})
+    if (one_of(6) == 0)
+      result.group_libraries[role] =
+          collective::with_algorithms(result.collectives, {.all_reduce = any_all_reduce(one_of(1'000))});
   return result;
 }
 
