@@ -63,7 +63,8 @@ std::optional<double> share_of(std::string text) {
 
 const std::vector<Objective>& front_columns() {
   static const std::vector<Objective> all = [] {
-    std::vector<Objective> columns{objective_named("memory_peak_bytes"), {"gpus", false, {}, false}};
+    std::vector<Objective> columns{
+        objective_named("memory_peak_bytes"), {"gpus", false, {}, false}, {kFrontOfBatches, false, {}, false}};
     for (const Objective& one : objectives())
       if (one.follows_step_time) columns.push_back(one);
     return columns;

@@ -28,6 +28,10 @@ void read_best(const import::Node* best, const import::Node* front, const import
 /// The columns that an objective may have a Pareto front against: those known before a step is simulated, and those
 /// that a longer step never improves, so that a lower bound of the step time bounds them.
 const std::vector<Objective>& front_columns();
+/// The one of them that results have only where it is an axis. On one number of GPUs no batch that is not on the front
+/// of tokens/s against it is in the fastest schedule of batches: another one has no longer T/B and no larger B, and
+/// training takes (T/B) (B + r) for each step of an infinite batch, T being its step time and r the critical batch.
+inline constexpr const char* kFrontOfBatches = "strategy.global_batch";
 /// Returns the objective, or the column of a front, with this name, which must be one of them.
 const Objective& ordered_column(const std::string& name);
 

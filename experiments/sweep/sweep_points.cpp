@@ -317,6 +317,7 @@ Sweep SweepReader::listed() {
   sweep_.inputs = inputs_;
   check_needs(ordered_column(sweep_.objective), "objective", objective_place_);
   if (!sweep_.front.empty()) check_needs(ordered_column(sweep_.front), "front", front_place_);
+  check_front_of_batches();
   sweep_.assumed = assumed_.line();
   return std::move(sweep_);
 }
@@ -333,6 +334,14 @@ void SweepReader::check_needs(const Objective& column, const char* key, const im
   for (const auto& keys : column.needs) lists.push_back(fmt::format("{}", fmt::join(keys, " and ")));
   place.fail(fmt::format("'{}' {} needs {}, which no experiment has; give a value as in --set {}=…", key, column.name,
                          fmt::join(lists, ", or "), column.needs.front().front()));
+}
+
+/// Fails where a front against the batch has none to choose from.
+void SweepReader::check_front_of_batches() const {
+  const auto is_batch = [](const AxisColumn& column) { return column.name == kFrontOfBatches; };
+  if (sweep_.front != kFrontOfBatches || std::any_of(sweep_.columns.begin(), sweep_.columns.end(), is_batch)) return;
+  front_place_.fail(fmt::format("'front' {} needs it as an axis, as in 'axes: {{{}: [128, 256, 512]}}'",
+                                kFrontOfBatches, kFrontOfBatches));
 }
 
 }  // namespace manyworlds::experiments

@@ -90,6 +90,7 @@ class SweepReader {
   void visit_all(std::uint64_t points);
   Sweep listed();
   void check_needs(const Objective& column, const char* key, const import::Node& place) const;
+  void check_front_of_batches() const;
   std::vector<Assignment> assignments() const;
   Settings resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                    CalibrationBorrower& borrower) const;

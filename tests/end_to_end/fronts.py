@@ -98,8 +98,9 @@ class Fronts(unittest.TestCase):
         (self.directory / "wide.yaml").write_text(TINY.read_text().replace("axes:\n  strategy.tp", wide))
         for words, reason in [
                 ([TINY, "--front", "goodput"], "--front: 'goodput' is neither known before a step is simulated nor bounded by its time; "
-                 "a front is against one of memory_peak_bytes, gpus, step_time_s, mfu, "),
+                 "a front is against one of memory_peak_bytes, gpus, strategy.global_batch, step_time_s, mfu, "),
                 ([TINY, "--front", "tokens_per_s_per_gpu"], "--front: tokens_per_s_per_gpu is the objective itself; "),
+                ([TINY, "--front", "strategy.global_batch"], "'front' strategy.global_batch needs it as an axis, as in"),
                 ([TINY, "--front", "train_usd"], "'front' train_usd needs training.tokens"),
                 ([TINY, "--front", "gpus", "--shard", "1/2"], "--shard: the front of a sweep is proven by all of it: run it in one part"),
                 (["wide.yaml", "--front", "gpus"], "wide.yaml: no front is found among 1.56e+05 points")]:

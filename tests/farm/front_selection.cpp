@@ -29,9 +29,14 @@ struct Asked {
   double gap = 0;
 };
 
+const std::string kBatch = experiments::kFrontOfBatches;
+const std::string kBatchAxes =
+    "axes: {strategy.tp: [1, 2, 4], strategy.pp: [1, 2], strategy.micro_batch: [1, 2],\n"
+    "       strategy.recompute: [none, full], strategy.global_batch: [16, 32, 64]}\n";
+
 SweepJob job_of(const Asked& asked) {
   experiments::Sweep sweep =
-      small_sweep(kAxes + "objective: " + asked.objective + "\n",
+      small_sweep((asked.column == kBatch ? kBatchAxes : kAxes) + "objective: " + asked.objective + "\n",
                   {"cluster.usd_per_gpu_hour=2", "transport.routing=ecmp_hash", "topology={rail_optimized: {}}"});
   if (asked.best > 0) {
     experiments::ask_for_best(sweep, asked.best, "--best");
@@ -87,6 +92,7 @@ io::Results whole_results(const Asked& asked, bool slow) {
 
 const std::vector<Asked> kPairs{{"tokens_per_s_per_gpu", "memory_peak_bytes"},
                                 {"step_time_s", "gpus"},
+                                {"tokens_per_s_per_gpu", kBatch},
                                 {"mfu", "usd_per_million_tokens"},
                                 {"usd_per_million_tokens", "step_time_s"}};
 
@@ -195,7 +201,7 @@ TEST_CASE("a front is against what is known before a step is simulated, or bound
   for (const auto& [objective, column, problem] :
        {std::tuple("step_time_s", "step_time_s",
                    "step_time_s is the objective itself; a front is against one of "
-                   "memory_peak_bytes, gpus, tokens_per_s_per_gpu, mfu, "),
+                   "memory_peak_bytes, gpus, strategy.global_batch, tokens_per_s_per_gpu, mfu, "),
         std::tuple("step_time_s", "goodput",
                    "'goodput' is neither known before a step is simulated nor bounded by its"),
         std::tuple("step_time_s", "link_hops", "'link_hops' is neither known"),
@@ -206,6 +212,8 @@ TEST_CASE("a front is against what is known before a step is simulated, or bound
     CHECK_THROWS_WITH(small_sweep(kAxes + "objective: " + objective + "\nfront: " + column + "\n"),
                       Catch::StartsWith("small.yaml:") && Catch::Contains(std::string("'front': ") + problem));
   }
+  CHECK_THROWS_WITH(small_sweep(kAxes + "front: strategy.global_batch\n"),
+                    Catch::Contains("'front' strategy.global_batch needs it as an axis, as in"));
   CHECK_THROWS_WITH(small_sweep(kAxes + "front: train_usd\n"),
                     Catch::Contains("'front' train_usd needs training.tokens"));
   const experiments::Sweep sweep = small_sweep(kAxes + "front: gpus\ngap: 2%\n");

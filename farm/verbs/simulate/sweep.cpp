@@ -71,8 +71,8 @@ int run_sweep(const Invocation& invocation) {
       "shard", "only the I-th of N parts, which `manyworlds merge` joins; default RUN_DIR: runs/NAME.shards/I-of-N",
       cxxopts::value<std::string>(), "I/N")("dry-run", "print what would be run and what is excluded, and run nothing")(
       "front",
-      "simulate only what may be on the Pareto front of the objective against COLUMN (memory_peak_bytes, gpus, or "
-      "an objective), or with --best what fewer than K others dominate, and prove it",
+      "simulate only what may be on the Pareto front of the objective against COLUMN (memory_peak_bytes, gpus, "
+      "strategy.global_batch, or an objective), or with --best what fewer than K others dominate, and prove it",
       cxxopts::value<std::string>(), "COLUMN")(
       "estimate",
       "with --dry-run: simulate some drawn steps for so long, and tell what the sweep will take; default without a "
