@@ -20,6 +20,7 @@ namespace manyworlds::farm::commands {
   entry(explain)                \
   entry(search)                 \
   entry(allocate)               \
+  entry(ramp)                   \
   entry(design)                 \
   entry(report)                 \
   entry(export)                 \
