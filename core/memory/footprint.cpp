@@ -34,6 +34,7 @@ constexpr std::array kParts{
     FootprintPart{"working", "gradients of activations in the layer that is being computed", &Footprint::working},
     FootprintPart{"logits", "output of the vocabulary layer and its gradient", &Footprint::logits},
     FootprintPart{"workspaces", "buffers of matrix and attention libraries", &Footprint::workspaces},
+    FootprintPart{"program", "what a given program allocates", &Footprint::program},
     FootprintPart{"rounding", "memory of allocator segments beyond their tensors", &Footprint::rounding},
     FootprintPart{"communicators", "buffers of the communication library", &Footprint::communicators},
     FootprintPart{"context", "context of the driver: code and stacks", &Footprint::context},

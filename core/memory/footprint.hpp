@@ -25,6 +25,7 @@ struct Footprint {
   std::int64_t working = 0;
   std::int64_t logits = 0;
   std::int64_t workspaces = 0;
+  std::int64_t program = 0;
   std::int64_t rounding = 0;
   std::int64_t communicators = 0;
   std::int64_t context = 0;

@@ -17,7 +17,7 @@ bool is_reduction(collective::Kind kind) {
 std::int64_t Interference::load_of(workload::Role role, collective::Kind kind) const {
   if (workload::is_pipeline_transfer(role)) return 0;
   if (units == 0) return slowdown_ppm > 0 ? 1 : 0;
-  if (role == workload::Role::recv_context) return 0;
+  if (workload::is_ring_receiver(role)) return 0;
   return is_reduction(kind) ? units_to_reduce : units_to_move;
 }
 

@@ -42,14 +42,14 @@ void Timeline::split(std::uint32_t index, Time at) {
     groups_[group_ids.back()].state = groups_[index].state;
     touch(group_ids.back());
   }
-  const State& state = groups_[index].state;
-  for (const std::size_t stream : program_streams_[groups_[index].program].used) {
-    if (state.issued[stream] == state.done[stream]) continue;
-    const std::uint32_t op = program_streams_[groups_[index].program].ops[stream][state.done[stream]];
-    if (state.ends[stream] == kNever) continue;
+  const ProgramStreams& streams = streams_of(groups_[index]);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const StreamState& stream = groups_[index].state.streams[i];
+    if (stream.is_idle() || stream.ends == kNever) continue;
+    const std::uint32_t op = streams.ops[i][stream.done];
     const bool collective = programs_[groups_[index].program].ops[op].collective() != nullptr;
     for (std::size_t subgroup = 1; subgroup < subgroups.size(); ++subgroup)
-      push(collective ? running_whole_ : running_kernels_, {state.ends[stream], group_ids[subgroup], op});
+      push(collective ? running_whole_ : running_kernels_, {stream.ends, group_ids[subgroup], op});
   }
   for (std::size_t i = 0; i < subgroups.size(); ++i) {
     for (const RepresentativeId rank : subgroups[i].ranks) group_of_[rank] = group_ids[i];
@@ -124,6 +124,7 @@ void Timeline::join(std::uint32_t into, std::uint32_t other) {
   group.leaders.clear();
   joining.ranks.clear();
   joining.state = {};  // so that entries of the heap are outdated: its kernels end with those of the other
+  joining.state.streams.resize(streams_of(joining).size());
   free_groups_[joining.program].push_back(other);
 }
 
@@ -132,22 +133,22 @@ void Timeline::join(std::uint32_t into, std::uint32_t other) {
 /// and what was its cause are never used (attribute_wait()).
 bool Timeline::alike(const LockstepGroup& one, const LockstepGroup& other) const {
   const State &a = one.state, &b = other.state;
-  if (one.program != other.program || is_recorded(one) || is_recorded(other) || a.issued != b.issued ||
-      a.done != b.done || a.collective_load != b.collective_load || a.busy_until != b.busy_until ||
-      a.began != b.began || a.ended != b.ended || a.cause != b.cause || a.previous_cause != b.previous_cause)
+  if (one.program != other.program || is_recorded(one) || is_recorded(other) ||
+      a.collective_load != b.collective_load || a.busy_until != b.busy_until || a.began != b.began ||
+      a.ended != b.ended || a.cause != b.cause || a.previous_cause != b.previous_cause)
     return false;
-  const ProgramStreams& streams = program_streams_[one.program];
-  for (const std::size_t stream : streams.used) {
-    if (a.issued[stream] == a.done[stream]) continue;
-    const Op& op = programs_[one.program].ops[streams.ops[stream][a.done[stream]]];
+  const ProgramStreams& streams = streams_of(one);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const StreamState &c = a.streams[i], &d = b.streams[i];
+    if (c.issued != d.issued || c.done != d.done) return false;
+    if (c.is_idle()) continue;
+    const Op& op = programs_[one.program].ops[streams.ops[i][c.done]];
     if (const CollectiveCall* call = op.collective()) {
       if (!workload::is_pipeline_transfer(call->role) &&
-          (a.ends[stream] != b.ends[stream] || a.entered[stream] != b.entered[stream] ||
-           a.cause_at_issue[stream] != b.cause_at_issue[stream]))
+          (c.ends != d.ends || c.entered != d.entered || c.cause_at_issue != d.cause_at_issue))
         return false;
-    } else if (a.ends[stream] != b.ends[stream] ||
-               (op.stream == workload::Stream::compute &&
-                (a.remaining_work != b.remaining_work || a.pace_changed_at != b.pace_changed_at))) {
+    } else if (c.ends != d.ends || (op.stream == workload::Stream::compute &&
+                                    (a.remaining_work != b.remaining_work || a.pace_changed_at != b.pace_changed_at))) {
       return false;
     }
   }
@@ -159,8 +160,7 @@ std::uint64_t Timeline::hash_of(const LockstepGroup& group) const {
   std::uint64_t hash = group.program;
   const auto add = [&](std::uint64_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 32; };
   const State& state = group.state;
-  for (const std::size_t stream : program_streams_[group.program].used)
-    add(std::uint64_t{state.issued[stream]} << 32 | state.done[stream]);
+  for (const StreamState& stream : state.streams) add(std::uint64_t{stream.issued} << 32 | stream.done);
   for (const Time time : {state.busy_until, state.cause.entered, state.cause.began})
     add(static_cast<std::uint64_t>(time));
   return hash;

@@ -19,11 +19,9 @@ bool is_pipeline(Role role) {
   return workload::is_pipeline_transfer(role);
 }
 
-StepPart exposed_part(Role role) {
-  if (role == Role::tensor) return StepPart::exposed_tp;
-  if (role == Role::send_context || role == Role::recv_context || role == Role::context) return StepPart::exposed_cp;
-  if (role == Role::expert || role == Role::expert_tensor) return StepPart::exposed_ep;
-  return is_pipeline(role) ? StepPart::exposed_pp : StepPart::exposed_dp;
+StepPart exposed_part(const Program& program, Role role) {
+  return workload::is_of_channel(role) ? program.exposed_channels.at(workload::channel_of(role))
+                                       : workload::exposed_part(role);
 }
 
 }  // namespace
@@ -44,19 +42,33 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
       free_groups_(programs.size()),
       group_of_(program_of_) {
   for (std::uint32_t i = 0; i < programs.size(); ++i) {
+    program_streams_[i] = streams_of(programs[i]);
     groups_[i].program = i;
-    for (std::uint32_t op = 0; op < programs[i].ops.size(); ++op) {
-      auto& stream = program_streams_[i].ops[stream_of(programs[i].ops[op])];
-      program_streams_[i].position.push_back(static_cast<std::uint32_t>(stream.size()));
-      stream.push_back(op);
-    }
-    for (std::size_t stream = 0; stream < workload::kStreams; ++stream)
-      if (!program_streams_[i].ops[stream].empty()) program_streams_[i].used.push_back(stream);
+    groups_[i].state.streams.resize(program_streams_[i].size());
   }
   for (const RepresentativeId rank : program_of_.ids()) {
     groups_[program_of_[rank]].ranks.push_back(rank);
     unfinished_ += programs[program_of_[rank]].ops.size();
   }
+}
+
+Timeline::ProgramStreams Timeline::streams_of(const Program& program) {
+  ProgramStreams streams;
+  for (const Op& op : program.ops) streams.names.push_back(op.stream);
+  std::sort(streams.names.begin(), streams.names.end());
+  streams.names.erase(std::unique(streams.names.begin(), streams.names.end()), streams.names.end());
+  streams.ops.resize(streams.names.size());
+  const auto number_of = [&](workload::Stream name) {
+    return std::lower_bound(streams.names.begin(), streams.names.end(), name) - streams.names.begin();
+  };
+  for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
+    const auto stream = static_cast<std::size_t>(number_of(program.ops[op].stream));
+    streams.stream.push_back(static_cast<std::uint32_t>(stream));
+    streams.position.push_back(static_cast<std::uint32_t>(streams.ops[stream].size()));
+    streams.ops[stream].push_back(op);
+    if (program.ops[op].stream == workload::Stream::compute) streams.compute = stream;
+  }
+  return streams;
 }
 
 void Timeline::record(const std::vector<RepresentativeId>& ranks) {
@@ -105,7 +117,7 @@ void Timeline::complete(RepresentativeId rank, std::uint32_t op, Time began) {
 
 void Timeline::run_kernel(std::uint32_t group, std::uint32_t op, Time until) {
   until = clock_.nearest(until);
-  groups_[group].state.ends[stream_of(programs_[groups_[group].program].ops[op])] = until;
+  stream_state(groups_[group], streams_of(groups_[group]), op).ends = until;
   push(running_kernels_, {until, group, op});
 }
 
@@ -127,10 +139,10 @@ void Timeline::drop_outdated(RunningOps& running) const {
 
 bool Timeline::is_current(const RunningOp& running) const {
   const LockstepGroup& group = groups_[running.group];
-  const std::size_t stream = stream_of(programs_[group.program].ops[running.op]);
-  const std::uint32_t head = group.state.done[stream];
-  return head < group.state.issued[stream] && program_streams_[group.program].ops[stream][head] == running.op &&
-         group.state.ends[stream] == running.at;
+  const ProgramStreams& streams = streams_of(group);
+  const std::uint32_t number = streams.stream[running.op];
+  const StreamState& stream = group.state.streams[number];
+  return stream.done < stream.issued && streams.ops[number][stream.done] == running.op && stream.ends == running.at;
 }
 
 namespace {
@@ -155,10 +167,12 @@ void Timeline::add_collective_load(std::uint32_t index, std::int64_t delta, Time
   const Pace before = pace_of(groups_[index]);
   state.collective_load += delta;
   const Pace now = pace_of(groups_[index]);
-  if (before == now) return;
-  constexpr auto kCompute = static_cast<std::size_t>(workload::Stream::compute);
-  if (state.issued[kCompute] == state.done[kCompute] || state.ends[kCompute] == at) return;
-  const std::uint32_t op = program_streams_[groups_[index].program].ops[kCompute][state.done[kCompute]];
+  const ProgramStreams& streams = streams_of(groups_[index]);
+  if (before == now || streams.compute >= streams.size()) return;
+  const StreamState& compute = state.streams[streams.compute];
+  if (compute.is_idle() || compute.ends == at) return;
+  const std::uint32_t op = streams.ops[streams.compute][compute.done];
+  if (programs_[groups_[index].program].ops[op].kernel() == nullptr) return;  // a collective in a given program
   const Time elapsed = at - state.pace_changed_at;
   state.remaining_work -= static_cast<Time>(Int128{elapsed} * before.denominator / before.numerator);
   state.pace_changed_at = at;
@@ -167,12 +181,12 @@ void Timeline::add_collective_load(std::uint32_t index, std::int64_t delta, Time
 
 void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Cause& cause) {
   LockstepGroup& group = groups_[index];
-  const std::size_t stream = stream_of(programs_[group.program].ops[op]);
-  std::uint32_t& done = group.state.done[stream];
-  MANYWORLDS_CHECK(done + 1 == group.state.issued[stream] && program_streams_[group.program].ops[stream][done] == op,
+  const ProgramStreams& streams = streams_of(group);
+  StreamState& stream = stream_state(group, streams, op);
+  MANYWORLDS_CHECK(stream.done + 1 == stream.issued && streams.ops[streams.stream[op]][stream.done] == op,
                    "rank {} ends op {} out of order", group.ranks.front(), op);
-  if (is_recorded(group)) append_to_record(group, Span{op, group.state.entered[stream], at});
-  ++done;
+  if (is_recorded(group)) append_to_record(group, Span{op, stream.entered, at});
+  ++stream.done;
   unfinished_ -= group.ranks.size();
   end_ = std::max(end_, at);
   group.state.ended = at;
@@ -180,12 +194,11 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
 }
 
 void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
-  const LockstepGroup& group = groups_[index];
-  const Op& op = programs_[group.program].ops[completion.op];
-  const auto& call = std::get<CollectiveCall>(op.action);
-  const std::size_t stream = stream_of(op);
-  groups_[index].state.previous_cause = group.state.cause_at_issue[stream];
-  end_op(index, completion.op, at, {group.state.entered[stream], completion.began, call.role, true});
+  LockstepGroup& group = groups_[index];
+  const auto& call = std::get<CollectiveCall>(programs_[group.program].ops[completion.op].action);
+  const StreamState& stream = stream_state(group, streams_of(group), completion.op);
+  group.state.previous_cause = stream.cause_at_issue;
+  end_op(index, completion.op, at, {stream.entered, completion.began, call.role, true});
   if (!is_pipeline(call.role)) may_join_.push_back(index);
   add_collective_load(index, -interference_[group.program].load_of(call.role, call.kind), at);
 }
@@ -235,7 +248,7 @@ void Timeline::end_whole(Time at, const WholeCollectives& whole) {
     LockstepGroup& group = groups_[first->group];
     touch(first->group);
     const auto completion = [&](RepresentativeId rank, std::uint32_t op) {
-      return Completion{rank, op, group.state.entered[stream_of(programs_[group.program].ops[op])]};
+      return Completion{rank, op, stream_state(group, streams_of(group), op).entered};
     };
     if (next - first == 1 && group.completions.empty()) {
       end_collective(first->group, completion(group.ranks.front(), first->op), at);
@@ -259,7 +272,9 @@ void Timeline::end_kernel(const RunningOp& ended, Time at) {
     state.busy_until = at;
   }
   Cause cause;
-  if (op.stream != workload::Stream::compute)
+  if (workload::is_own(op.stream))
+    cause.waiting = std::get<KernelOp>(op.action).category;
+  else if (op.stream != workload::Stream::compute)
     cause.waiting = op.stream == workload::Stream::host ? StepPart::host : StepPart::exposed_offload;
   end_op(ended.group, ended.op, at, cause);
   if (is_recorded(groups_[ended.group])) records_[groups_[ended.group].record].spans.back().slowed = slowed;
@@ -268,10 +283,10 @@ void Timeline::end_kernel(const RunningOp& ended, Time at) {
 
 bool Timeline::ready(const LockstepGroup& group, const Op& op) const {
   const Program& program = programs_[group.program];
-  const ProgramStreams& streams = program_streams_[group.program];
+  const ProgramStreams& streams = streams_of(group);
   for (std::uint32_t i = op.waits_begin; i < op.waits_end; ++i) {
     const std::uint32_t before = program.waits[i];
-    if (group.state.done[stream_of(program.ops[before])] <= streams.position[before]) return false;
+    if (group.state.streams[streams.stream[before]].done <= streams.position[before]) return false;
   }
   return true;
 }
@@ -279,24 +294,25 @@ bool Timeline::ready(const LockstepGroup& group, const Op& op) const {
 void Timeline::issue(std::uint32_t index, Time at, std::vector<Entry>& entries, WholeCollectives* whole) {
   LockstepGroup& group = groups_[index];
   const Program& program = programs_[group.program];
-  const ProgramStreams& streams = program_streams_[group.program];
+  const ProgramStreams& streams = streams_of(group);
   State& state = group.state;
   issued_.clear();
-  for (const std::size_t stream : streams.used) {
-    if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
-    const std::uint32_t number = streams.ops[stream][state.issued[stream]];
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    StreamState& stream = state.streams[i];
+    if (!stream.is_idle() || stream.issued == streams.ops[i].size()) continue;
+    const std::uint32_t number = streams.ops[i][stream.issued];
     const Op& op = program.ops[number];
     if (!ready(group, op)) continue;
-    ++state.issued[stream];
-    state.entered[stream] = at;
-    state.cause_at_issue[stream] = state.cause;
+    ++stream.issued;
+    stream.entered = at;
+    stream.cause_at_issue = state.cause;
     if (const CollectiveCall* call = op.collective()) {
       const bool may_be_whole = whole != nullptr && !is_pipeline(call->role);
-      state.ends[stream] = may_be_whole ? enter_whole(index, number, at, *whole) : kNever;
-      if (state.ends[stream] == kNever)
+      stream.ends = may_be_whole ? enter_whole(index, number, at, *whole) : kNever;
+      if (stream.ends == kNever)
         issued_.push_back(number);
       else
-        push(running_whole_, {state.ends[stream], index, number});
+        push(running_whole_, {stream.ends, index, number});
       add_collective_load(index, interference_[group.program].load_of(call->role, call->kind), at);
     } else if (const auto& kernel = std::get<KernelOp>(op.action); op.stream == workload::Stream::compute) {
       start_compute(index, number, kernel, at);
@@ -351,14 +367,15 @@ void Timeline::account_wait(LockstepGroup& group, Time until) {
 void Timeline::attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until) {
   if (!cause.collective) return add_wait(group, cause.waiting, from, until);
   const bool pipeline = is_pipeline(cause.role);
+  const StepPart exposed = exposed_part(programs_[group.program], cause.role);
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
   const Time began = std::clamp(cause.began, entered, until);
   if (entered != from && before != nullptr && (before->collective || before->waiting != StepPart::bubble))
     attribute_wait(group, *before, nullptr, from, entered);
   else
-    add_wait(group, exposed_part(cause.role), from, entered);
+    add_wait(group, exposed, from, entered);
   add_wait(group, pipeline ? StepPart::bubble : StepPart::stall, entered, began);
-  add_wait(group, exposed_part(cause.role), began, until);
+  add_wait(group, exposed, began, until);
 }
 
 void Timeline::add_wait(LockstepGroup& group, StepPart why, Time from, Time until) {
@@ -409,20 +426,19 @@ std::string Timeline::deadlock() const {
     const Program& program = programs_[program_of_[rank]];
     const Op& op = program.ops[index];
     const std::string label = op.label < program.labels.size() ? program.labels[op.label] : "operation";
-    return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank,
-                       workload::kStreamNames[stream_of(op)]);
+    return fmt::format("'{}' (operation {} of rank {}, stream {})", label, index, rank, program.name_of(op.stream));
   };
   for (const RepresentativeId rank : program_of_.ids()) {
     const Program& program = programs_[program_of_[rank]];
     const ProgramStreams& streams = program_streams_[program_of_[rank]];
-    for (std::size_t stream = 0; stream < workload::kStreams; ++stream) {
-      const State& state = groups_[group_of_[rank]].state;
-      if (state.issued[stream] != state.done[stream] || state.issued[stream] == streams.ops[stream].size()) continue;
-      const std::uint32_t index = streams.ops[stream][state.issued[stream]];
+    const std::vector<StreamState>& states = groups_[group_of_[rank]].state.streams;
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
+      if (!states[stream].is_idle() || states[stream].issued == streams.ops[stream].size()) continue;
+      const std::uint32_t index = streams.ops[stream][states[stream].issued];
       const Op& op = program.ops[index];
       for (std::uint32_t i = op.waits_begin; i < op.waits_end; ++i) {
         const std::uint32_t before = program.waits[i];
-        if (state.done[stream_of(program.ops[before])] <= streams.position[before])
+        if (states[streams.stream[before]].done <= streams.position[before])
           return fmt::format("deadlock: {} waits for {}", name(rank, index), name(rank, before));
       }
     }

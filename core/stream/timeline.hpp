@@ -19,7 +19,6 @@
 // that has all of its members.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -108,11 +107,13 @@ class Timeline {
   std::string deadlock() const;
 
  private:
-  static std::size_t stream_of(const workload::Op& op) { return static_cast<std::size_t>(op.stream); }
-  struct ProgramStreams {  // the operations of a program by stream
-    std::array<std::vector<std::uint32_t>, workload::kStreams> ops;
-    std::vector<std::uint32_t> position;  // position of each op in its stream
-    std::vector<std::size_t> used;        // streams with operations, ascending
+  /// The operations of a program by stream. Streams are numbered here among those that the program uses, ascending.
+  struct ProgramStreams {
+    std::vector<workload::Stream> names;          // by stream
+    std::vector<std::vector<std::uint32_t>> ops;  // by stream
+    std::vector<std::uint32_t> stream, position;  // by op: its stream, and its position there
+    std::size_t compute = SIZE_MAX;               // the compute stream, if it is used
+    std::size_t size() const { return ops.size(); }
   };
   struct RunningOp {
     Time at;
@@ -134,19 +135,22 @@ class Timeline {
     Time began;
     bool is_like(const Completion& other) const { return op == other.op && began == other.began; }
   };
+  struct StreamState {
+    std::uint32_t issued = 0, done = 0;  // number of ops
+    Time entered = 0;                    // issue time of the op at the head
+    /// Expected end of the kernel at the head, or of the collective that WholeCollectives took; kNever for others.
+    Time ends = 0;
+    Cause cause_at_issue;  // the cause when the head was issued
+    bool is_idle() const { return issued == done; }
+  };
   struct State {
-    std::array<std::uint32_t, workload::kStreams> issued{}, done{};  // number of ops, by stream
-    std::array<Time, workload::kStreams> entered{};                  // issue time of the op at the head of each stream
-    /// Expected end of the kernel at the head of each stream, or of the collective that WholeCollectives took; kNever
-    /// for others.
-    std::array<Time, workload::kStreams> ends{};
+    std::vector<StreamState> streams;
     Time remaining_work = 0,
          pace_changed_at = 0;          // work (ps) of the compute kernel left at its last change of pace, and when
     std::int64_t collective_load = 0;  // collectives that slow kernels down, or the units that they take
     Time busy_until = 0;               // time up to which the compute stream's account is complete
     Time began = kNever, ended = 0;    // start of the first kernel and end of the last operation
-    std::array<Cause, workload::kStreams> cause_at_issue{};  // the cause when the head of each stream was issued
-    Cause cause, previous_cause;  // the last end; if it is a collective's, the cause at its issue
+    Cause cause, previous_cause;       // the last end; if it is a collective's, the cause at its issue
     Account account;
   };
   static constexpr std::uint32_t kNoRecord = UINT32_MAX;
@@ -161,6 +165,12 @@ class Timeline {
     std::vector<std::pair<workload::Role, std::vector<RepresentativeId>>> leaders = {};
   };
 
+  static ProgramStreams streams_of(const workload::Program& program);
+  const ProgramStreams& streams_of(const LockstepGroup& group) const { return program_streams_[group.program]; }
+  /// Returns the state of the stream of an operation.
+  static StreamState& stream_state(LockstepGroup& group, const ProgramStreams& streams, std::uint32_t op) {
+    return group.state.streams[streams.stream[op]];
+  }
   void touch(std::uint32_t group);
   void end_whole(Time at, const WholeCollectives& whole);
   void end_completed(std::uint32_t group, Time at);

@@ -11,8 +11,8 @@ import h5py
 
 from program import SWEEPS, run
 
-PARTS = ["forward", "backward", "recompute", "optimizer", "host", "slowed", "exposed_tp", "exposed_dp", "exposed_pp",
-         "exposed_cp", "exposed_ep", "exposed_offload", "bubble", "stall"]
+PARTS = ["forward", "backward", "recompute", "optimizer", "kernels", "host", "slowed", "exposed_tp", "exposed_dp", "exposed_pp",
+         "exposed_cp", "exposed_ep", "exposed_other", "exposed_offload", "bubble", "stall"]
 
 
 class Compare(unittest.TestCase):

@@ -17,7 +17,7 @@ from trace import Trace
 SPEC = SWEEPS / "korthikanti-175b.yaml"  # interleaved: 8 pipeline ranks of 3 chunks, 64 micro-batches, 96 layers
 STAGES, CHUNKS, MICRO_BATCHES, LAYERS = 8, 3, 64, 96
 BOOKINGS = ["forward", "backward", "recompute", "optimizer", "host"]
-WAITS = ["exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep", "exposed_offload",
+WAITS = ["exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp", "exposed_ep", "exposed_other", "exposed_offload",
          "bubble", "stall"]
 SMALL = """
 name: a "small" <step> & its Größe

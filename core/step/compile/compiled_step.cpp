@@ -124,15 +124,16 @@ CompiledStep::CompiledStep(const Configuration& configuration, std::shared_ptr<R
     if (!equivalent_groups[group].empty())
       add_group(group, equivalent_groups[group], by_kind[groups[group].kind], dags, link_loads);
   }
-  for (const RankId rank : symmetry_.representative_rank) {
-    auto& slots = member_slots_.emplace_back();
-    for (std::size_t role = 0; role < workload::kRoles; ++role) {
-      const GroupId group = layout_->group_of(rank, static_cast<Role>(role));
+  member_slots_.resize(symmetry_.representative_rank.size() * layout_->roles());
+  for (const RepresentativeId representative : symmetry_.representative_rank.ids())
+    for (std::size_t number = 0; number < layout_->roles(); ++number) {
+      const RankId rank = symmetry_.representative_rank[representative];
+      const auto role = static_cast<Role>(number);
+      const GroupId group = layout_->group_of(rank, role);
       if (group == RankLayout::kNoGroup) continue;
-      slots[role] = {first_instance_[symmetry_.canonical[group]],
-                     layout_->member_of(rank, static_cast<Role>(role)) % symmetry_.rotation[group]};
+      member_slots_[member_slot(representative, role)] = {first_instance_[symmetry_.canonical[group]],
+                                                          layout_->member_of(rank, role) % symmetry_.rotation[group]};
     }
-  }
 }
 
 /// Forms the pools of all connections of the step.
@@ -289,7 +290,7 @@ Member CompiledStep::instance_entered_by(RepresentativeId representative, std::u
   const Role role = std::get<workload::CollectiveCall>(programs_[rank_class].ops[op].action).role;
   MANYWORLDS_CHECK(layout_->group_of(rank, role) != RankLayout::kNoGroup,
                    "rank {} enters a collective of a role it does not play", rank);
-  const MemberSlot& slot = member_slots_[representative][static_cast<std::size_t>(role)];
+  const MemberSlot& slot = member_slots_[member_slot(representative, role)];
   return {InstanceId(slot.first_instance.value() + position_in_role_[rank_class][op]), slot.member};
 }
 

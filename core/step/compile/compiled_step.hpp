@@ -125,6 +125,9 @@ class CompiledStep {
     InstanceId first_instance;
     std::uint32_t member = 0;
   };
+  std::size_t member_slot(RepresentativeId representative, workload::Role role) const {
+    return representative.value() * layout_->roles() + static_cast<std::size_t>(role);
+  }
   void add_programs();
   void add_pools(const std::vector<ShapedOperations>& by_kind, DagCache& dags);
   std::vector<ShapedOperations> shapes_by_kind() const;
@@ -157,7 +160,7 @@ class CompiledStep {
   IdVector<CollectiveOpId, CollectiveOp> collective_ops_;
   IdVector<InstanceId, CollectiveOpId> collective_op_of_;
   IdVector<InstanceId, GroupId> group_of_instance_;
-  IdVector<RepresentativeId, std::array<MemberSlot, workload::kRoles>> member_slots_;
+  std::vector<MemberSlot> member_slots_;  // by representative and role: member_slot()
   IdVector<GroupId, InstanceId> first_instance_;
 };
 

@@ -101,6 +101,11 @@ OptionSet strategy_values(const workload::Strategy& strategy) {
 
 /// Writes what the operations of every rank depend on, but for dp.
 void write_configuration(sharing::KeyWriter& writer, const Configuration& configuration) {
+  if (configuration.programs) {
+    writer.text("programs").key(configuration.programs->key);
+    write_options(writer, compute::gpu_options().read(configuration.gpu));
+    return;
+  }
   write_options(writer, workload::model_options().read(configuration.model));
   write_options(writer, strategy_values(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
@@ -161,8 +166,7 @@ StepOperations::StepOperations(const Configuration& configuration) {
   for (const workload::Program& program : build_programs(configuration, classes)) {
     in_programs_.push_back(program.ops.size());
     auto& by_role = by_class_.emplace_back();
-    SequencesByRole sequences = sequences_of(program);
-    for (std::size_t role = 0; role < by_role.size(); ++role) by_role[role] = std::move(sequences[role].distinct);
+    for (OperationSequence& sequence : sequences_of(program)) by_role.push_back(std::move(sequence.distinct));
   }
 }
 

@@ -2,7 +2,6 @@
 // estimate of its cost. Configurations that differ only in fabric or transport share their StepOperations.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,8 +23,8 @@ class StepOperations {
   std::uint64_t in_program(std::uint32_t rank_class) const { return in_programs_[rank_class]; }
 
  private:
-  std::vector<std::array<std::vector<Operation>, workload::kRoles>> by_class_;
-  std::vector<std::uint64_t> in_programs_;  // by class
+  std::vector<std::vector<std::vector<Operation>>> by_class_;  // by class and role
+  std::vector<std::uint64_t> in_programs_;                     // by class
 };
 
 /// Writes the cables that fail, if there are any, by their numbers.

@@ -97,7 +97,26 @@ const Links& LowerBounds::links_of(const Configuration& configuration) {
   return links_;
 }
 
+namespace {
+
+/// Returns the longest that kernels of one stream take in given programs; a clock's ticks shorten each by half a tick
+/// at most.
+Time bound_of(const workload::GivenPrograms& programs, Time tick_ps) {
+  Time bound = 0;
+  for (const workload::Program& program : programs.programs) {
+    std::map<workload::Stream, Time> streams;
+    for (const workload::Op& op : program.ops)
+      if (const workload::KernelOp* kernel = op.kernel())
+        streams[op.stream] += std::max<Time>(0, kernel->duration_ps - tick_ps / 2);
+    for (const auto& [stream, time] : streams) bound = std::max(bound, time);
+  }
+  return bound;
+}
+
+}  // namespace
+
 Time LowerBounds::of(const Configuration& configuration, Replicas replicas) {
+  if (configuration.programs) return bound_of(*configuration.programs, configuration.tick_ps());
   const Links& links = links_of(configuration);
   return Bound(configuration, links, replicas, passes_of(configuration.strategy)).step();
 }

@@ -1,10 +1,10 @@
 #include "core/step/fluid/link_shares.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/step/network/critical_paths.hpp"
 #include "core/step/network/isolated.hpp"
@@ -23,7 +23,7 @@ Time duration_of(const collective::Dag& dag, const Connections& connections, con
 /// when all members have left the one before.
 bool groups_run_one_by_one(const CompiledStep& compiled) {
   for (const workload::Program& program : compiled.programs()) {
-    std::array<std::optional<workload::Stream>, workload::kRoles> stream_of;
+    std::vector<std::optional<workload::Stream>> stream_of(workload::roles_of(program));
     for (const workload::Op& op : program.ops) {
       if (op.collective() == nullptr) continue;
       auto& stream = stream_of[static_cast<std::size_t>(op.collective()->role)];

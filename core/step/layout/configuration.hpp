@@ -10,6 +10,7 @@
 #include "core/network/fabric/failing_cables.hpp"
 #include "core/network/fabric/graph.hpp"
 #include "core/network/fabric/transport.hpp"
+#include "core/workload/build/given_programs.hpp"
 #include "core/workload/layer/rank_class.hpp"
 #include "core/workload/model/model.hpp"
 #include "core/workload/program/program.hpp"
@@ -40,6 +41,8 @@ using network::LinkFailures;
 struct Configuration {
   workload::Model model;
   workload::Strategy strategy;
+  /// The programs of the ranks, if they are given; then model and strategy have no effect.
+  std::shared_ptr<const workload::GivenPrograms> programs;
   compute::Gpu gpu;                        // the GPU of all machines, or of machines of kind 0
   std::vector<compute::Gpu> other_gpus;    // the GPUs of machines of kinds 1 and up
   std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind

@@ -1,5 +1,8 @@
 #include "core/step/layout/memory_requirement.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::core::step {
@@ -10,6 +13,11 @@ double usable_memory_gib(const Configuration& configuration, const compute::Gpu&
 
 MemoryRequirement memory_requirement_of(const Configuration& configuration) {
   MemoryRequirement tightest{{}, usable_memory_gib(configuration, configuration.gpu)};
+  if (configuration.programs) {
+    for (std::uint32_t program = 0; program < configuration.programs->programs.size(); ++program)
+      tightest.required.program = std::max(tightest.required.program, configuration.programs->peak_bytes(program));
+    return tightest;
+  }
   if (!configuration.is_mixed()) {
     tightest.required = memory::peak(configuration.model, configuration.strategy, configuration.gpu);
     return tightest;
@@ -26,6 +34,13 @@ MemoryRequirement memory_requirement_of(const Configuration& configuration) {
     any = true;
   }
   return tightest;
+}
+
+double tokens_per_step(const Configuration& configuration) {
+  if (!configuration.programs)
+    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
+  const double tokens = configuration.programs->tokens_per_step;
+  return tokens > 0 ? tokens : std::numeric_limits<double>::quiet_NaN();
 }
 
 double mean_peak_tflops(const Configuration& configuration) {

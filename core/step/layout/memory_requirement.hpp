@@ -19,6 +19,9 @@ double usable_memory_gib(const Configuration& configuration, const compute::Gpu&
 /// Returns the requirement of the most constrained rank.
 MemoryRequirement memory_requirement_of(const Configuration& configuration);
 
+/// Returns the tokens that a step trains on all ranks together; NaN if given programs do not say it.
+double tokens_per_step(const Configuration& configuration);
+
 /// Returns the dense matrix peak in the precision of the layers, averaged over GPUs, in TFLOP/s.
 double mean_peak_tflops(const Configuration& configuration);
 

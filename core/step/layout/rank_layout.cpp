@@ -50,6 +50,13 @@ bool depends_on_network(const Configuration& configuration) {
 
 ParallelConfig parallel_config_of(const Configuration& configuration) {
   using workload::ContextExchange;
+  if (configuration.programs) {
+    ParallelConfig parallel;
+    parallel.gpus_per_node = configuration.gpus_per_node;
+    parallel.depends_on_network = depends_on_network(configuration);
+    parallel.given = configuration.programs->ranks;
+    return parallel;
+  }
   const workload::Strategy& s = configuration.strategy;
   return {s.tp,
           s.cp,
@@ -68,12 +75,14 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           s.stage_placement(),
           configuration.placement,
           s.zero_groups(),
-          configuration.kind_of_gpu};
+          configuration.kind_of_gpu,
+          nullptr};
 }
 
 namespace {
 
 workload::RankClass class_of(const ParallelConfig& parallel, RankId rank) {
+  if (parallel.given) return {parallel.given->program_of_rank[rank.value()]};
   const std::int64_t per_stage = parallel.tp * parallel.cp * parallel.dp;
   const std::int64_t expert_rank = rank.value() % per_stage / parallel.etp % parallel.ep;
   return {rank.value() / per_stage, parallel.expert_ranks_differ ? expert_rank : 0,
@@ -89,6 +98,7 @@ std::vector<workload::RankClass> keys_of(const std::map<workload::RankClass, std
 }  // namespace
 
 GpuId gpu_of(const ParallelConfig& parallel, RankId id) {
+  if (parallel.given && !parallel.given->gpu_of_rank.empty()) return GpuId(parallel.given->gpu_of_rank[id.value()]);
   if (parallel.placement == Placement::tp_dp_pp) return GpuId(id.value());
   const auto tp = static_cast<std::uint32_t>(parallel.tp), cp = static_cast<std::uint32_t>(parallel.cp),
              pp = static_cast<std::uint32_t>(parallel.pp), dp = static_cast<std::uint32_t>(parallel.dp);
@@ -98,8 +108,8 @@ GpuId gpu_of(const ParallelConfig& parallel, RankId id) {
 
 std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& parallel) {
   std::map<workload::RankClass, std::uint32_t> classes;
-  const std::int64_t rank_count = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
-  if (!parallel.kind_of_gpu.empty()) {
+  const std::int64_t rank_count = parallel.ranks();
+  if (!parallel.kind_of_gpu.empty() || parallel.given) {
     for (const RankId rank : IdRange<RankId>(rank_count)) ++classes[class_of(parallel, rank)];
     return classes;
   }
@@ -112,7 +122,7 @@ std::map<workload::RankClass, std::uint32_t> classes_of(const ParallelConfig& pa
 
 RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::Router> router, Spreading spreading)
     : gpus_per_node_(parallel.gpus_per_node),
-      per_stage_(static_cast<std::uint32_t>(parallel.tp * parallel.cp * parallel.dp)),
+      per_stage_(static_cast<std::uint32_t>(parallel.ranks() / parallel.pp)),
       router_(std::move(router)),
       spreading_(std::move(spreading)),
       classes_(keys_of(classes_of(parallel))),
@@ -128,12 +138,19 @@ RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::
     class_of_.push_back(static_cast<std::uint32_t>(number));
     ++class_sizes_[class_of_.back()];
   }
-  std::array<GroupId, workload::kRoles> none;
-  none.fill(kNoGroup);
-  group_of_.assign(rank_count, none);
-  member_of_.resize(rank_count);
-  add_groups(parallel);
+  if (parallel.given) roles_ += workload::kRolesOfChannel * parallel.given->channels.size();
+  places_.resize(rank_count * roles_);
+  parallel.given ? add_given(*parallel.given) : add_groups(parallel);
   number_kinds(parallel.depends_on_network);
+}
+
+void RankLayout::add_given(const workload::GivenRanks& given) {
+  for (const workload::GivenGroup& group : given.groups) {
+    std::vector<RankId> ranks;
+    for (const std::uint32_t rank : group.ranks) ranks.emplace_back(rank);
+    const Role role = workload::role_in_channel(group.channel, given.channels[group.channel].kind);
+    add_group(role, std::move(ranks), workload::receiver_of(role));
+  }
 }
 
 void RankLayout::add_groups(const ParallelConfig& parallel) {
@@ -240,8 +257,7 @@ void RankLayout::add_group(Role role, std::vector<RankId> ranks, Role role_of_ot
   bool contiguous = true;  // members of a node are contiguous
   for (std::size_t i = 0; i < group.ranks.size(); ++i) {
     const Role member_role = i == 0 ? role : role_of_others;
-    group_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = groups_.next_id();
-    member_of_[group.ranks[i]][static_cast<std::size_t>(member_role)] = static_cast<std::uint32_t>(i);
+    places_[place_of(group.ranks[i], member_role)] = {groups_.next_id(), static_cast<std::uint32_t>(i)};
     const std::int64_t node = gpu_of_[group.ranks[i]].value() / gpus_per_node_;
     contiguous &= node == last || per_node.count(node) == 0;
     ++per_node[node];

@@ -1,7 +1,6 @@
 // The placement of ranks on GPUs, the communicators (groups) that they form, and the routes of these communicators.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "core/sharing/key.hpp"
 #include "core/step/layout/configuration.hpp"
 #include "core/step/layout/ids.hpp"
+#include "core/workload/build/given_programs.hpp"
 #include "core/workload/layer/rank_class.hpp"
 #include "core/workload/program/program.hpp"
 
@@ -55,7 +55,12 @@ struct ParallelConfig {
   Placement placement = Placement::tp_dp_pp;
   std::int64_t zero_groups = 1;
   std::vector<std::uint32_t> kind_of_gpu;  // by GPU: the kind of its machine; empty: there is one kind
+  /// If programs are given: the ranks that run them, the classes of which are the programs. All sizes above are 1 then.
+  std::shared_ptr<const workload::GivenRanks> given;
   auto operator<=>(const ParallelConfig&) const = default;
+  std::int64_t ranks() const {
+    return given ? static_cast<std::int64_t>(given->program_of_rank.size()) : tp * cp * dp * pp;
+  }
 };
 ParallelConfig parallel_config_of(const Configuration& configuration);
 
@@ -152,10 +157,10 @@ class RankLayout {
   const std::vector<GroupKind>& kinds() const { return kinds_; }
   /// Returns the group in which `rank` has `role`, or kNoGroup if there is none; member_of() is its index in that
   /// group, if there is one.
-  GroupId group_of(RankId rank, workload::Role role) const { return group_of_[rank][static_cast<std::size_t>(role)]; }
-  std::uint32_t member_of(RankId rank, workload::Role role) const {
-    return member_of_[rank][static_cast<std::size_t>(role)];
-  }
+  GroupId group_of(RankId rank, workload::Role role) const { return places_[place_of(rank, role)].group; }
+  std::uint32_t member_of(RankId rank, workload::Role role) const { return places_[place_of(rank, role)].member; }
+  /// Returns the number of roles that ranks may have.
+  std::size_t roles() const { return roles_; }
 
   /// Returns a number for the connectivity of `dag`, equal for all DAGs with the same pairs and switches.
   std::uint32_t connectivity_number(const collective::Dag& dag);
@@ -189,6 +194,15 @@ class RankLayout {
     IdVector<GroupId, std::shared_ptr<const Connections>> by_group;
     std::map<std::pair<GroupId, bool>, PathClasses> path_classes = {};  // and whether messages have parts
   };
+  /// The group in which a rank has a role, and its place there.
+  struct Place {
+    GroupId group = kNoGroup;
+    std::uint32_t member = 0;
+  };
+  std::size_t place_of(RankId rank, workload::Role role) const {
+    return rank.value() * roles_ + static_cast<std::size_t>(role);
+  }
+  void add_given(const workload::GivenRanks& given);
   void add_groups(const ParallelConfig& parallel);
   void add_expert_groups(const ParallelConfig& parallel, const std::vector<RankId>& first_ranks);
   /// Adds the groups of ranks that hold replicas of the same parameters: the groups among which ZeRO shards them, and
@@ -210,8 +224,8 @@ class RankLayout {
   std::vector<std::uint32_t> class_sizes_;  // by class
   IdVector<GroupId, Group> groups_;
   std::vector<GroupKind> kinds_;
-  IdVector<RankId, std::array<GroupId, workload::kRoles>> group_of_;
-  IdVector<RankId, std::array<std::uint32_t, workload::kRoles>> member_of_;
+  std::size_t roles_ = workload::kRoles;
+  std::vector<Place> places_;  // by rank and role: place_of()
   RouteWriter writer_;
   std::vector<RouteTable> route_tables_;
   std::map<sharing::Key, std::uint32_t> signature_numbers_;

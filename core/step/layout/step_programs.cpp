@@ -8,6 +8,7 @@ namespace manyworlds::core::step {
 
 std::vector<workload::Program> build_programs(const Configuration& configuration,
                                               const std::vector<workload::RankClass>& classes) {
+  if (configuration.programs) return configuration.programs->programs;
   const auto orders = workload::pipeline_orders(configuration.model, configuration.strategy, configuration.gpu);
   std::vector<workload::Program> programs;
   for (const workload::RankClass& one : classes)
@@ -16,8 +17,13 @@ std::vector<workload::Program> build_programs(const Configuration& configuration
   return programs;
 }
 
+std::vector<workload::KernelUse> kernels_of(const Configuration& configuration, const workload::RankClass& one) {
+  if (configuration.programs) return configuration.programs->kernels.at(static_cast<std::size_t>(one.stage));
+  return workload::kernels_used(configuration.model, configuration.strategy, configuration.gpu_of(one), one);
+}
+
 SequencesByRole sequences_of(const workload::Program& program) {
-  SequencesByRole by_role;
+  SequencesByRole by_role(workload::roles_of(program));
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const workload::CollectiveCall* call = program.ops[i].collective();
     if (call == nullptr) continue;

@@ -2,7 +2,6 @@
 // running a step share.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,9 +10,12 @@
 
 namespace manyworlds::core::step {
 
-/// Builds the program of each class of ranks.
+/// Builds the program of each class of ranks, or returns those that are given, of which each is a class.
 std::vector<workload::Program> build_programs(const Configuration& configuration,
                                               const std::vector<workload::RankClass>& classes);
+
+/// Returns the kernels that a rank of a class runs.
+std::vector<workload::KernelUse> kernels_of(const Configuration& configuration, const workload::RankClass& rank_class);
 
 /// A collective as a program asks for it.
 struct Operation {
@@ -30,7 +32,7 @@ struct OperationSequence {
   std::vector<std::uint32_t> ops;        // the collectives in issue order, as indices in Program::ops
   std::vector<std::uint32_t> operation;  // the operation of each, as index in `distinct`
 };
-using SequencesByRole = std::array<OperationSequence, workload::kRoles>;
+using SequencesByRole = std::vector<OperationSequence>;
 SequencesByRole sequences_of(const workload::Program& program);
 
 /// The shapes that operations of a kind of groups get. Operations with different splits may get the same shape.

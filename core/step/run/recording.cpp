@@ -107,10 +107,32 @@ std::vector<LinkUtilization> busiest_links(const CompiledStep& compiled, const R
   return intervals;
 }
 
+namespace {
+
+/// Returns what a given program has allocated over time: from when the operation starts at whose issue it is allocated.
+std::vector<MemoryAt> allocated_over_time(const std::vector<workload::AllocatedFrom>& allocated,
+                                          const stream::Record& record) {
+  std::map<std::uint32_t, Time> began;
+  for (const stream::Span& span : record.spans) began[span.op] = span.begin;
+  std::vector<MemoryAt> course;
+  Time over = 0;
+  for (const workload::AllocatedFrom& one : allocated) {
+    const auto at = began.find(one.op);
+    if (at != began.end()) over = std::max(over, at->second);
+    course.push_back({over, {}});
+    course.back().held.program = one.bytes;
+  }
+  return course;
+}
+
+}  // namespace
+
 std::vector<MemoryAt> memory_over_time(const CompiledStep& compiled, const Recording& recording,
                                        const Recording::Rank& rank) {
   const Configuration& configuration = compiled.configuration();
   const std::uint32_t number = compiled.layout().class_of(rank.rank);
+  if (configuration.programs)
+    return allocated_over_time(configuration.programs->allocated.at(number), recording.records[rank.record]);
   const workload::RankClass& one = compiled.layout().classes()[number];
   const auto passes = passes_of(compiled.programs()[number], recording.records[rank.record]);
   std::vector<MemoryAt> course{

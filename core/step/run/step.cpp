@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/layout/interference.hpp"
+#include "core/step/layout/step_programs.hpp"
 #include "core/workload/build/build_program.hpp"
 
 namespace manyworlds::core::step {
@@ -22,6 +23,11 @@ std::vector<stream::Interference> interferences(const CompiledStep& compiled) {
   for (const workload::RankClass& rank_class : compiled.layout().classes())
     by_class.push_back(interference_of(compiled.configuration(), compiled.configuration().gpu_of(rank_class)));
   return by_class;
+}
+
+bool are_synchronised(const Configuration& configuration) {
+  return configuration.programs ? configuration.programs->is_synchronised
+                                : !configuration.strategy.stack.post_validation;
 }
 
 /// Accounts, each with the number of ranks that have it.
@@ -68,7 +74,7 @@ Step::Step(const CompiledStep& compiled, EpisodeCache& episodes, TransportEffici
       entered_whole_(compiled.collective_ops().size(), 0),
       recording_(recording),
       reached_(reached) {
-  if (compiled.configuration().strategy.stack.post_validation) timeline_.begin_unsynchronised();
+  if (!are_synchronised(compiled.configuration())) timeline_.begin_unsynchronised();
   if (recording_ != nullptr) {
     MANYWORLDS_CHECK(compiled.has_all_ranks(), "a rank is to be recorded that another stands for");
     std::vector<RepresentativeId> ranks;
@@ -123,6 +129,7 @@ void Step::watch(std::function<void(const FluidNetwork::Fork&)> at_fork) {
 void Step::explain_deadlock() const {
   if (const auto waits = network_->deadlock(); !waits.empty())
     network::throw_pfc_deadlock(compiled_.layout().graph(), waits);
+  if (compiled_.configuration().programs) throw InputError(timeline_.deadlock());
   throw InternalError(timeline_.deadlock());
 }
 
@@ -368,8 +375,7 @@ void Step::add_kernels(StepResult& result) const {
   for (std::uint32_t number = 0; number < classes.size(); ++number) {
     const compute::Gpu& gpu = configuration.gpu_of(classes[number]);
     const std::int64_t ranks = compiled_.layout().class_size(number);
-    for (const workload::KernelUse& use :
-         workload::kernels_used(configuration.model, configuration.strategy, gpu, classes[number])) {
+    for (const workload::KernelUse& use : kernels_of(configuration, classes[number])) {
       SubsimulationUse& slot = used[kernel_key(use, gpu)];
       slot.parameters = description_of(use);
       slot.result_ps = use.cost_ps;

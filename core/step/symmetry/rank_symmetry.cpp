@@ -89,7 +89,7 @@ RankSymmetry refined(RankLayout& layout, const std::vector<KindCollectives>& by_
               .first->second;
     }
     std::uint32_t colour_count = 0;
-    for (std::size_t role = 0; role < workload::kRoles; ++role) {
+    for (std::size_t role = 0; role < layout.roles(); ++role) {
       PairNumbering slot_numbers, next;
       for (const RankId rank : layout.rank_ids()) {
         const auto current_role = static_cast<workload::Role>(role);

@@ -1,5 +1,6 @@
 // The program of a rank class: operations on named streams with CUDA's semantics. An operation starts when the previous
-// operation on its stream and every operation that it waits for have finished.
+// operation on its stream and every operation that it waits for have finished. Programs are built from a model and a
+// strategy (core/workload/build), or given (given_programs.hpp): these have streams and communicators of their own.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@
 
 namespace manyworlds::core::workload {
 
-enum class Stream : std::uint8_t {
+/// Those from kStreams on are a given program's own (Program::own_streams).
+enum class Stream : std::uint16_t {
   compute,
   tensor,
   data,
@@ -40,6 +42,9 @@ enum class Stream : std::uint8_t {
   host     // the host's thread that launches kernels and collectives
 };
 inline constexpr std::size_t kStreams = 20;
+constexpr bool is_own(Stream stream) {
+  return static_cast<std::size_t>(stream) >= kStreams;
+}
 inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "tensor",
                                                                 "data",
@@ -61,8 +66,9 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "reload",
                                                                 "host"};
 
-/// Which communicator of the rank a collective runs on. A send has a two-member communicator: (sender, receiver).
-enum class Role : std::uint8_t {
+/// Which communicator of the rank a collective runs on. A send has a two-member communicator: (sender, receiver). Those
+/// from kRoles on are a given program's own: member_of_channel() and those beside it.
+enum class Role : std::uint16_t {
   tensor,
   data,  // replicas of the dense parameters, or with hybrid sharding one sharding group of them
   embedding,
@@ -105,13 +111,35 @@ inline constexpr std::array<const char*, kRoles> kRoleNames{"tensor",
                                                             "expert_data_inter_group",
                                                             "context"};
 
-/// Whether the role is a transfer between pipeline ranks.
+/// How the ranks of a channel of given programs communicate: in groups of two or more; in pairs that do not slow
+/// kernels, as between pipeline ranks; or in pairs that do, as on the ring of a context.
+enum class ChannelKind : std::uint8_t { groups, pairs, slowing_pairs };
+/// The roles in a channel: member of a group, then sender and receiver of pairs of either kind.
+inline constexpr std::size_t kRolesOfChannel = 5;
+constexpr Role role_in_channel(std::size_t channel, ChannelKind kind, bool receives = false) {
+  const std::size_t end = kind == ChannelKind::groups ? 0 : kind == ChannelKind::pairs ? 1 : 3;
+  return static_cast<Role>(kRoles + kRolesOfChannel * channel + end + (receives ? 1 : 0));
+}
+constexpr bool is_of_channel(Role role) {
+  return static_cast<std::size_t>(role) >= kRoles;
+}
+constexpr std::size_t channel_of(Role role) {
+  return (static_cast<std::size_t>(role) - kRoles) / kRolesOfChannel;
+}
+constexpr std::size_t end_in_channel(Role role) {
+  return (static_cast<std::size_t>(role) - kRoles) % kRolesOfChannel;
+}
+
+/// Whether the role is a transfer between pipeline ranks, or in a channel's pairs that do not slow kernels.
 constexpr bool is_pipeline_transfer(Role role) {
+  if (is_of_channel(role)) return end_in_channel(role) == 1 || end_in_channel(role) == 2;
   return (role >= Role::send_forward && role <= Role::recv_backward) ||
          (role >= Role::send_forward_reverse && role <= Role::recv_backward_reverse);
 }
 /// Returns the role of the second member in a sending role's communicator; all other roles apply to every member.
 constexpr Role receiver_of(Role role) {
+  if (is_of_channel(role))
+    return end_in_channel(role) % 2 == 1 ? static_cast<Role>(static_cast<std::uint16_t>(role) + 1) : role;
   switch (role) {
     case Role::send_forward:
       return Role::recv_forward;
@@ -128,9 +156,21 @@ constexpr Role receiver_of(Role role) {
   }
 }
 
+/// Returns what waiting for the communication of a role counts as, which is not a channel's.
+constexpr StepPart exposed_part(Role role) {
+  if (role == Role::tensor) return StepPart::exposed_tp;
+  if (role == Role::send_context || role == Role::recv_context || role == Role::context) return StepPart::exposed_cp;
+  if (role == Role::expert || role == Role::expert_tensor) return StepPart::exposed_ep;
+  return is_pipeline_transfer(role) ? StepPart::exposed_pp : StepPart::exposed_dp;
+}
+/// Whether the role receives beside a send of the same rank that takes what both take of the GPU.
+constexpr bool is_ring_receiver(Role role) {
+  return role == Role::recv_context || (is_of_channel(role) && end_in_channel(role) == 4);
+}
+
 /// Kernels that were merged into one operation, a copy between GPU and host, or launches of the host.
 struct KernelOp {
-  StepPart category = StepPart::forward;
+  StepPart category = StepPart::forward;  // on a program's own stream: what waiting for it counts as
   Time duration_ps = 0;
 };
 
@@ -161,11 +201,22 @@ struct Program {
   std::vector<std::string> labels;
   std::vector<std::optional<PipelinePass>>
       passes;  // by label: the pass that its operations belong to, if any; may be shorter than `labels`
+  std::vector<std::string> own_streams = {};    // names of the streams from kStreams on
+  std::vector<StepPart> exposed_channels = {};  // by channel: what waiting for its communication counts as
 
+  std::string name_of(Stream stream) const {
+    const auto number = static_cast<std::size_t>(stream);
+    return number < kStreams ? kStreamNames[number] : own_streams.at(number - kStreams);
+  }
   const collective::Split& split_of(const CollectiveCall& call) const { return splits[call.split]; }
   const PipelinePass* pass_of(const Op& op) const {
     return op.label < passes.size() && passes[op.label] ? &*passes[op.label] : nullptr;
   }
 };
+
+/// Returns the number of roles that a program may know: the named ones, and those of its channels.
+inline std::size_t roles_of(const Program& program) {
+  return kRoles + kRolesOfChannel * program.exposed_channels.size();
+}
 
 }  // namespace manyworlds::core::workload

@@ -10,13 +10,15 @@ namespace manyworlds::core::workload {
 
 /// Every instant of a step counts as one part. `host`: no kernel runs because the host has not launched the next one
 /// yet. `slowed`: the extra time of kernels that run concurrently with collectives. exposed_*: waiting for
-/// communication of one parallel dimension, or for copies from and to host memory. `bubble`: waiting for a pipeline
+/// communication of one parallel dimension, or for copies from and to host memory. `kernels` and `exposed_other` are of
+/// given programs: kernels of no known pass, and communication of no known dimension. `bubble`: waiting for a pipeline
 /// neighbour or for the end of the step. `stall`: waiting for the slowest member of a collective.
 enum class StepPart : std::uint8_t {
   forward,
   backward,
   recompute,
   optimizer,
+  kernels,
   host,
   slowed,
   exposed_tp,
@@ -24,6 +26,7 @@ enum class StepPart : std::uint8_t {
   exposed_pp,
   exposed_cp,
   exposed_ep,
+  exposed_other,
   exposed_offload,
   bubble,
   stall
@@ -47,6 +50,8 @@ inline constexpr std::array kStepParts{
     StepPartInfo{StepPart::recompute, "recompute_s", Activity::kernels, "#17a2a2",
                  "forward kernels run again for the backward pass"},
     StepPartInfo{StepPart::optimizer, "optimizer_s", Activity::optimizer, "#8a7fd6", "optimizer kernels"},
+    StepPartInfo{StepPart::kernels, "kernels_s", Activity::kernels, "#5b8c5a",
+                 "kernels of a given program, of no known pass"},
     StepPartInfo{StepPart::host, "host_s", Activity::waiting, "#9aa0a6",
                  "waiting for the host to launch the next kernel"},
     StepPartInfo{StepPart::slowed, "slowed_s", Activity::kernels, "#c9a227",
@@ -61,6 +66,8 @@ inline constexpr std::array kStepParts{
                  "compute waited for context-parallel communication"},
     StepPartInfo{StepPart::exposed_ep, "exposed_ep_s", Activity::communication, "#8c4f9f",
                  "compute waited for expert-parallel communication"},
+    StepPartInfo{StepPart::exposed_other, "exposed_other_s", Activity::communication, "#a0527a",
+                 "compute waited for communication of a given program, of no known dimension"},
     StepPartInfo{StepPart::exposed_offload, "exposed_offload_s", Activity::waiting, "#8fb39a",
                  "compute waited for activations to go to the host or to come back"},
     StepPartInfo{StepPart::bubble, "bubble_s", Activity::waiting, "#57a773",

@@ -2,10 +2,10 @@
 
 import textwrap
 
-PARTS = ("forward", "backward", "recompute", "optimizer", "host", "slowed", "exposed_tp", "exposed_dp", "exposed_pp", "exposed_cp",
-         "exposed_ep", "exposed_offload", "bubble", "stall")
-COLOURS = ("#1f77b4", "#4a98c9", "#9ecae1", "#08519c", "#7f7f7f", "#bdbdbd", "#d62728", "#ff7f0e", "#e7ba52", "#9467bd",
-           "#e377c2", "#8c564b", "#2ca02c", "#98df8a")
+PARTS = ("forward", "backward", "recompute", "optimizer", "kernels", "host", "slowed", "exposed_tp", "exposed_dp", "exposed_pp",
+         "exposed_cp", "exposed_ep", "exposed_other", "exposed_offload", "bubble", "stall")
+COLOURS = ("#1f77b4", "#4a98c9", "#9ecae1", "#08519c", "#17becf", "#7f7f7f", "#bdbdbd", "#d62728", "#ff7f0e", "#e7ba52", "#9467bd",
+           "#e377c2", "#bcbd22", "#8c564b", "#2ca02c", "#98df8a")
 SHORT = {"strategy.": "", "cluster.": "", "model.": ""}
 
 

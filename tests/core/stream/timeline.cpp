@@ -39,7 +39,7 @@ Program drawn_program(std::mt19937_64& random) {
     Op op = kernel(static_cast<Time>(random() % 4) * 10, static_cast<workload::StepPart>(random() % 4));
     if (random() % 2 == 0) {
       op = call(Stream::tensor, random() % 3 == 0 ? Role::recv_forward : Role::tensor);
-      if (random() % 2 == 0) op.stream = Stream::data;
+      if (random() % 2 == 0) op.stream = random() % 3 == 0 ? Stream::compute : Stream::data;
     } else if (random() % 4 == 0) {
       op.stream = Stream::offload;
     }
