@@ -1,0 +1,109 @@
+#include "experiments/programs/check_communication.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
+
+namespace manyworlds::experiments::programs {
+namespace {
+
+using Calls = std::vector<const Communication*>;
+
+/// What a program does in each channel, as a member or a sender, and as a receiver.
+class ProgramCalls {
+ public:
+  ProgramCalls(const RankProgram& program, std::size_t channels) : by_end_{} {
+    for (std::vector<Calls>& of_channel : by_end_) of_channel.resize(channels);
+    for (const StreamOp& op : program.ops)
+      if (const auto* call = std::get_if<Communication>(&op.work))
+        by_end_[call->receives ? 1 : 0].at(call->channel).push_back(call);
+  }
+  const Calls& of(std::uint32_t channel, bool receives) const { return by_end_[receives ? 1 : 0][channel]; }
+
+ private:
+  std::array<std::vector<Calls>, 2> by_end_;
+};
+
+std::string text_of(const Communication& call) {
+  return fmt::format("{} of {} bytes{}", core::collective::name_of(call.kind), call.bytes,
+                     call.split.bytes.empty() ? "" : ", divided unevenly");
+}
+
+bool is_same(const Communication& one, const Communication& other) {
+  return one.kind == other.kind && one.bytes == other.bytes && one.split == other.split;
+}
+
+/// Returns how two members differ; empty if they do not.
+std::string difference(const Calls& one, const Calls& other) {
+  for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
+    if (!is_same(*one[i], *other[i]))
+      return fmt::format("number {} there is {} of the one and {} of the other", i + 1, text_of(*one[i]),
+                         text_of(*other[i]));
+  return one.size() == other.size() ? "" : fmt::format("they do {} and {} there", one.size(), other.size());
+}
+
+/// Compares the members of groups; equal pairs of programs once.
+class GroupComparison {
+ public:
+  GroupComparison(const StreamPrograms& programs, const std::string& name) : programs_(programs), name_(name) {
+    for (const RankProgram& program : programs.programs) calls_.emplace_back(program, programs.ranks.channels.size());
+    known_.resize(programs.ranks.channels.size());
+  }
+
+  void check(const core::workload::GivenGroup& group) {
+    const bool is_pair = programs_.ranks.channels[group.channel].kind != core::workload::ChannelKind::groups;
+    const std::uint32_t first = program_of(group.ranks[0]);
+    for (std::size_t i = 1; i < group.ranks.size(); ++i) {
+      const std::uint32_t other = program_of(group.ranks[i]);
+      if ((first == other && !is_pair) || !known_[group.channel].emplace(first, other).second) continue;
+      const std::string differs =
+          difference(calls_[first].of(group.channel, false), calls_[other].of(group.channel, is_pair));
+      if (!differs.empty())
+        throw core::InputError(
+            fmt::format("ranks {} and {} do not do the same in their group of channel '{}': {}", group.ranks[0],
+                        group.ranks[i], programs_.ranks.channels[group.channel].name, differs),
+            name_);
+    }
+    for (std::size_t i = 0; i < group.ranks.size(); ++i)
+      members_.emplace(group.ranks[i], group.channel, is_pair && i == 1);
+  }
+
+  /// Checks that nobody calls where it has no group.
+  void check_alone() const {
+    for (std::uint32_t rank = 0; rank < programs_.ranks.program_of_rank.size(); ++rank)
+      for (std::uint32_t channel = 0; channel < programs_.ranks.channels.size(); ++channel)
+        for (const bool receives : {false, true})
+          if (!calls_[program_of(rank)].of(channel, receives).empty() && members_.count({rank, channel, receives}) == 0)
+            throw core::InputError(
+                fmt::format("rank {} {} in channel '{}', in which it has no group", rank,
+                            receives ? "receives" : "communicates", programs_.ranks.channels[channel].name),
+                name_);
+  }
+
+ private:
+  std::uint32_t program_of(std::uint32_t rank) const { return programs_.ranks.program_of_rank[rank]; }
+
+  const StreamPrograms& programs_;
+  const std::string& name_;
+  std::vector<ProgramCalls> calls_;                                       // by program
+  std::vector<std::set<std::pair<std::uint32_t, std::uint32_t>>> known_;  // by channel: programs that do the same
+  std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> members_;      // rank, channel, receives
+};
+
+}  // namespace
+
+void check_communication(const StreamPrograms& programs, const std::string& name) {
+  GroupComparison comparison(programs, name);
+  for (const core::workload::GivenGroup& group : programs.ranks.groups) comparison.check(group);
+  comparison.check_alone();
+}
+
+}  // namespace manyworlds::experiments::programs

@@ -1,0 +1,27 @@
+// The file of stream programs: a JSON object per line (docs/programs.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "experiments/programs/stream_program.hpp"
+
+namespace manyworlds::experiments::programs {
+
+/// Returns whether a text begins as such a file does.
+bool is_program_file(std::string_view text);
+
+/// Parses a file; `name` is its name in messages. Throws InputError with the line for what is no JSON, for a member
+/// that is missing, unknown or of another type, for an operation that waits for itself or a later one, on a stream or a
+/// channel that was not declared, for an event that nobody recorded, for more memory freed than allocated, and for
+/// ranks and communicators that do not fit (core::workload::check_ranks).
+StreamPrograms parse_program_file(std::string_view text, const std::string& name);
+
+/// Returns the GPU that the first line of such a file names; empty if none. Throws InputError for what is no first
+/// line.
+std::string measured_gpu(std::string_view text, const std::string& name);
+
+/// Returns the text of the programs' file, which is parsed into the same programs; times are exact to a picosecond.
+std::string program_file_text(const StreamPrograms& programs);
+
+}  // namespace manyworlds::experiments::programs

@@ -1,0 +1,274 @@
+#include "experiments/programs/timed_programs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/error.hpp"
+#include "core/compute/measured.hpp"
+
+namespace manyworlds::experiments::programs {
+namespace {
+
+using core::Time;
+using core::compute::Gpu;
+using core::compute::Kernel;
+using core::compute::TimeBasis;
+using core::workload::KernelOp;
+using core::workload::KernelUse;
+using core::workload::StepPart;
+using core::workload::Stream;
+
+Time in_ps(double us) {
+  return static_cast<Time>(std::llround(us * 1e6));
+}
+
+/// Returns the kernel of a shape that the cost model knows; of bytes alone, one that moves them.
+Kernel shape_of(const KernelWork& work, std::string_view name) {
+  if (!work.gemm) return core::compute::memory_bound(name, work.bytes);
+  const GemmShape& gemm = *work.gemm;
+  Kernel kernel = core::compute::batched_gemm(name, gemm.m, gemm.n, gemm.k, gemm.batch);
+  if (gemm.batch == 1) kernel = core::compute::gemm(name, gemm.m, gemm.n, gemm.k, gemm.dtype);
+  if (work.bytes > 0) kernel.bytes = work.bytes;
+  return kernel;
+}
+
+/// Returns whether the cost model has two GPUs run kernels alike, by some of each class and size.
+bool run_alike(const Gpu& one, const Gpu& other) {
+  std::vector<Kernel> kernels{core::compute::memory_bound("", 4 << 10), core::compute::memory_bound("", 256 << 20),
+                              core::compute::batched_gemm("", 512, 512, 64, 96)};
+  for (const std::int64_t size : {256, 1024, 3000, 8192}) kernels.push_back(core::compute::gemm("", size, size, size));
+  return std::all_of(kernels.begin(), kernels.end(), [&](const Kernel& kernel) {
+    return core::compute::modelled_time(kernel, one) == core::compute::modelled_time(kernel, other);
+  });
+}
+
+/// Times works one after the other, and keeps account of where the times come from.
+class Timer {
+ public:
+  Timer(const Gpu& gpu, const Gpu* measured_on)
+      : gpu_(gpu), measured_on_(measured_on && !run_alike(gpu, *measured_on) ? measured_on : nullptr) {}
+
+  struct Timed {
+    Time ps = 0;
+    TimeBasis basis = TimeBasis::measured;
+    Kernel kernel;
+  };
+  Timed of(const KernelWork& work, const std::string& name, double ranks) {
+    Timed timed;
+    const bool has_shape = work.gemm || work.bytes > 0;
+    if (has_shape) timed.kernel = shape_of(work, name);
+    timed.kernel.name = name;
+    if (work.measured_us && measured_on_ == nullptr) {
+      timed.ps = in_ps(*work.measured_us);
+      sources_.measured += ranks * static_cast<double>(timed.ps);
+    } else if (work.measured_us && has_shape) {
+      const double ratio = static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
+                           static_cast<double>(core::compute::modelled_time(timed.kernel, *measured_on_));
+      timed.ps = in_ps(*work.measured_us * ratio);
+      timed.basis = TimeBasis::interpolated;
+      sources_.scaled += ranks * static_cast<double>(timed.ps);
+    } else if (has_shape) {
+      timed.ps = core::compute::modelled_time(timed.kernel, gpu_);
+      timed.basis = TimeBasis::modelled;
+      sources_.modelled += ranks * static_cast<double>(timed.ps);
+    } else {
+      unknown_[name] += ranks * *work.measured_us;
+    }
+    return timed;
+  }
+
+  Time of(const CopyWork& work) const {
+    if (work.measured_us && measured_on_ == nullptr) return in_ps(*work.measured_us);
+    const auto bytes = static_cast<double>(work.bytes);
+    double gb_per_s = gpu_.memory_gb_per_s * gpu_.memory_efficiency;
+    if (work.direction == CopyDirection::host_to_device || work.direction == CopyDirection::device_to_host)
+      gb_per_s = gpu_.host_gb_per_s;
+    if (work.direction == CopyDirection::device_to_device) gb_per_s /= 2;
+    if (work.direction == CopyDirection::peer) gb_per_s = gpu_.scale_up_gb_per_s;
+    if (work.bytes == 0) return in_ps(*work.measured_us);
+    return in_ps(bytes / gb_per_s * 1e-3);
+  }
+
+  const TimeSources& sources() const { return sources_; }
+  /// Throws InputError if there were kernels whose time on this GPU nothing tells.
+  void check(const std::string& what) const {
+    if (unknown_.empty()) return;
+    std::vector<std::pair<double, std::string>> by_time;
+    for (const auto& [name, us] : unknown_) by_time.emplace_back(-us, name);
+    std::sort(by_time.begin(), by_time.end());
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min<std::size_t>(by_time.size(), 5); ++i)
+      names.push_back(fmt::format("'{}'", by_time[i].second.substr(0, 80)));
+    throw core::InputError(
+        fmt::format("{} kernels have a time on another GPU, and no shape by which it could be scaled: {}{}; give them "
+                    "'gemm' or 'bytes', or simulate the GPU on which they were measured",
+                    unknown_.size(), fmt::join(names, ", "), by_time.size() > names.size() ? ", ..." : ""),
+        what);
+  }
+
+ private:
+  const Gpu& gpu_;
+  const Gpu* measured_on_;
+  TimeSources sources_;
+  std::map<std::string, double> unknown_;  // us of all ranks, by name
+};
+
+/// Returns what the streams of a program are to a step. Named streams are the step's own of that name; where none is
+/// the compute stream, that with the most kernel time is.
+std::vector<Stream> streams_of(const RankProgram& program, const std::vector<Time>& kernel_ps,
+                               std::vector<std::string>& own_names) {
+  using core::workload::kStreamNames;
+  using core::workload::kStreams;
+  std::vector<Stream> streams(program.streams.size());
+  std::vector<bool> known(program.streams.size());
+  bool has_compute = false, has_host = false;
+  const auto set = [&](std::size_t number, Stream stream) {
+    streams[number] = stream, known[number] = true;
+    has_compute |= stream == Stream::compute, has_host |= stream == Stream::host;
+  };
+  for (std::size_t number = 0; number < streams.size(); ++number) {
+    const StreamInfo& info = program.streams[number];
+    const auto named = std::find(kStreamNames.begin(), kStreamNames.end(), info.name);
+    const auto stream = static_cast<Stream>(named - kStreamNames.begin());
+    if (named != kStreamNames.end() && (stream == Stream::host) == (info.kind == StreamKind::host)) set(number, stream);
+  }
+  std::size_t busiest = streams.size();
+  for (std::size_t number = 0; number < streams.size() && !has_compute; ++number)
+    if (!known[number] && program.streams[number].kind == StreamKind::device && kernel_ps[number] > 0 &&
+        (busiest == streams.size() || kernel_ps[number] > kernel_ps[busiest]))
+      busiest = number;
+  if (busiest < streams.size()) set(busiest, Stream::compute);
+  for (std::size_t number = 0; number < streams.size(); ++number) {
+    if (known[number]) continue;
+    if (program.streams[number].kind == StreamKind::host && !has_host) {
+      set(number, Stream::host);
+      continue;
+    }
+    streams[number] = static_cast<Stream>(kStreams + own_names.size());
+    own_names.push_back(program.streams[number].name);
+  }
+  return streams;
+}
+
+/// Builds one program of a step.
+class ProgramTimer {
+ public:
+  ProgramTimer(const StreamPrograms& all, const RankProgram& program, core::workload::GivenPrograms& given,
+               Timer& timer, double ranks)
+      : all_(all), program_(program), given_(given), timer_(timer), ranks_(ranks) {}
+
+  void add() {
+    time_all();
+    core::workload::Program& to = given_.programs.emplace_back();
+    to.labels = all_.names;
+    for (const core::workload::Channel& channel : all_.ranks.channels) to.exposed_channels.push_back(channel.exposed);
+    const std::vector<Stream> streams = streams_of(program_, kernel_ps_, to.own_streams);
+    for (std::size_t i = 0; i < program_.ops.size(); ++i) {
+      const StreamOp& op = program_.ops[i];
+      core::workload::Op& added = to.ops.emplace_back();
+      added.stream = streams[op.stream];
+      added.label = op.name;
+      added.waits_begin = static_cast<std::uint32_t>(to.waits.size());
+      to.waits.insert(to.waits.end(), op.after.begin(), op.after.end());
+      added.waits_end = static_cast<std::uint32_t>(to.waits.size());
+      if (const auto* call = std::get_if<Communication>(&op.work))
+        added.action = call_of(*call, to);
+      else
+        added.action = KernelOp{part_of(op), times_[i]};
+    }
+    add_kernels();
+    add_allocations();
+  }
+
+ private:
+  void time_all() {
+    kernel_ps_.resize(program_.streams.size());
+    for (const StreamOp& op : program_.ops) {
+      Time ps = 0;
+      if (const auto* kernel = std::get_if<KernelWork>(&op.work)) {
+        const Timer::Timed timed = timer_.of(*kernel, all_.names[op.name], ranks_);
+        ps = timed.ps;
+        kernel_ps_[op.stream] += ps;
+        ++uses_[{op.name, ps, timed.basis}].first;
+        uses_[{op.name, ps, timed.basis}].second = timed.kernel;
+      } else if (const auto* copy = std::get_if<CopyWork>(&op.work)) {
+        ps = timer_.of(*copy);
+      } else if (const auto* host = std::get_if<HostWork>(&op.work)) {
+        ps = in_ps(host->us);
+      }
+      times_.push_back(ps);
+    }
+  }
+
+  static StepPart part_of(const StreamOp& op) {
+    if (const auto* kernel = std::get_if<KernelWork>(&op.work)) return kernel->part;
+    return std::holds_alternative<HostWork>(op.work) ? StepPart::host : StepPart::exposed_offload;
+  }
+
+  core::workload::CollectiveCall call_of(const Communication& work, core::workload::Program& to) const {
+    core::workload::CollectiveCall call;
+    call.role = core::workload::role_in_channel(work.channel, all_.ranks.channels[work.channel].kind, work.receives);
+    call.kind = work.kind;
+    call.bytes = work.bytes;
+    const auto known = std::find(to.splits.begin(), to.splits.end(), work.split);
+    call.split = static_cast<std::uint32_t>(known - to.splits.begin());
+    if (known == to.splits.end()) to.splits.push_back(work.split);
+    return call;
+  }
+
+  void add_kernels() {
+    std::vector<KernelUse>& kernels = given_.kernels.emplace_back();
+    for (const auto& [what, use] : uses_) {
+      const auto& [name, ps, basis] = what;
+      given_.kernel_names.push_back(all_.names[name]);
+      KernelUse added{use.second, ps, core::compute::CostLevel::kernel, basis, use.first};
+      added.kernel.name = given_.kernel_names.back();
+      kernels.push_back(added);
+    }
+  }
+
+  void add_allocations() {
+    std::vector<core::workload::AllocatedFrom>& allocated = given_.allocated.emplace_back();
+    std::int64_t bytes = 0;
+    for (const Allocation& one : program_.allocations) {
+      bytes += one.bytes;
+      allocated.push_back({one.op, bytes});
+    }
+  }
+
+  const StreamPrograms& all_;
+  const RankProgram& program_;
+  core::workload::GivenPrograms& given_;
+  Timer& timer_;
+  double ranks_;
+  std::vector<Time> times_;      // by operation
+  std::vector<Time> kernel_ps_;  // by stream
+  std::map<std::tuple<std::uint32_t, Time, TimeBasis>, std::pair<std::int64_t, Kernel>> uses_;
+};
+
+}  // namespace
+
+TimedPrograms timed_on(const StreamPrograms& programs, const Gpu& gpu, const Gpu* measured_on,
+                       const std::string& what) {
+  TimedPrograms result;
+  core::workload::GivenPrograms& given = result.programs;
+  given.ranks = std::make_shared<const core::workload::GivenRanks>(programs.ranks);
+  given.slowed = programs.slowed;
+  given.units_to_move = programs.units_to_move, given.units_to_reduce = programs.units_to_reduce;
+  given.is_synchronised = programs.is_synchronised;
+  given.tokens_per_step = programs.tokens_per_step;
+  std::vector<double> ranks(programs.programs.size());
+  for (const std::uint32_t program : programs.ranks.program_of_rank) ++ranks[program];
+  Timer timer(gpu, measured_on);
+  for (std::size_t i = 0; i < programs.programs.size(); ++i)
+    ProgramTimer(programs, programs.programs[i], given, timer, ranks[i]).add();
+  timer.check(what);
+  result.sources = timer.sources();
+  given.set_key();
+  return result;
+}
+
+}  // namespace manyworlds::experiments::programs

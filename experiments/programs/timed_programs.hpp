@@ -1,0 +1,36 @@
+// Stream programs on a GPU: their kernels timed, their streams and channels as a step knows them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/compute/gpu.hpp"
+#include "core/workload/build/given_programs.hpp"
+#include "experiments/programs/stream_program.hpp"
+
+namespace manyworlds::experiments::programs {
+
+/// Where the times of kernels come from, in picoseconds of all ranks.
+struct TimeSources {
+  double measured = 0;  // on this GPU, as they stand in the programs
+  double scaled = 0;    // measured on another GPU, by what the cost model says of the two
+  double modelled = 0;  // of shapes that nobody measured
+};
+
+struct TimedPrograms {
+  core::workload::GivenPrograms programs;
+  TimeSources sources;
+};
+
+/// Times programs on `gpu`. `measured_on` is the GPU of their measured times; null: this one. Measured times stand
+/// where the cost model has both run kernels alike. Otherwise kernels with a time and a shape are scaled by the ratio
+/// of their modelled times, those with bytes alone as kernels that move these. Throws core::InputError, as `what`, if
+/// some kernels have neither then, with the names of those that take the most time.
+TimedPrograms timed_on(const StreamPrograms& programs, const core::compute::Gpu& gpu,
+                       const core::compute::Gpu* measured_on, const std::string& what);
+
+/// Returns given programs as stream programs with measured times: what timed_on() makes of them on any GPU with a null
+/// `measured_on` has the same step.
+StreamPrograms as_stream_programs(const core::workload::GivenPrograms& given, const std::string& name);
+
+}  // namespace manyworlds::experiments::programs

@@ -1,0 +1,158 @@
+// The file of stream programs: what is written is read, and what is wrong is said.
+#include "experiments/programs/program_file.hpp"
+
+#include "core/step/layout/as_given.hpp"
+#include "experiments/programs/timed_programs.hpp"
+#include "tests/core/step/step_configurations.hpp"
+
+using namespace manyworlds::tests;
+using namespace manyworlds::experiments::programs;
+using namespace manyworlds;
+using core::collective::Kind;
+
+namespace {
+
+const std::string kHead =
+    "{\"manyworlds_program\":1,\"name\":\"two\"}\n"
+    "{\"channel\":\"all\"}\n{\"channel\":\"next\",\"kind\":\"pairs\"}\n"
+    "{\"groups\":\"all\",\"ranks\":[[0,1]]}\n{\"groups\":\"next\",\"ranks\":[[0,1]]}\n"
+    "{\"program\":\"first\",\"ranks\":\"0\",\"streams\":[\"7\",\"20\"],\"host_streams\":[\"main\"]}\n";
+const std::string kSecondRank =
+    "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"7\",\"20\"]}\n"
+    "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"20\"}\n"
+    "{\"receive\":\"next\",\"bytes\":64,\"stream\":\"20\"}\n";
+const std::string kFirstRank =
+    "{\"host\":\"launch\",\"us\":5,\"stream\":\"main\"}\n"
+    "{\"allocate\":1000}\n"
+    "{\"kernel\":\"mul\",\"us\":10.000001,\"stream\":\"7\",\"after\":[0]}\n"
+    "{\"record\":3,\"stream\":\"7\"}\n{\"wait\":3,\"stream\":\"20\"}\n"
+    "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"20\"}\n"
+    "{\"free\":1000}\n"
+    "{\"send\":\"next\",\"bytes\":64,\"stream\":\"20\"}\n";
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_program_file(text, "p.jsonl");
+  } catch (const core::InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+step::Configuration with_programs(step::Configuration configuration, const std::string& text) {
+  configuration.programs = std::make_shared<const workload::GivenPrograms>(
+      timed_on(parse_program_file(text, "p.jsonl"), configuration.gpu, nullptr, "p.jsonl").programs);
+  configuration.model = {};
+  configuration.strategy = {};
+  return configuration;
+}
+
+}  // namespace
+
+TEST_CASE("a program file is read as it stands") {
+  const StreamPrograms programs = parse_program_file(kHead + kFirstRank + kSecondRank, "p.jsonl");
+  REQUIRE(programs.programs.size() == 2);
+  const RankProgram& first = programs.programs[0];
+  REQUIRE(first.ops.size() == 4);
+  CHECK(std::get<HostWork>(first.ops[0].work).us == 5);
+  CHECK(*std::get<KernelWork>(first.ops[1].work).measured_us == 10.000001);
+  CHECK(first.ops[1].after == std::vector<std::uint32_t>{0});
+  CHECK(first.ops[2].after == std::vector<std::uint32_t>{1});  // by the event
+  CHECK(first.ops[3].after.empty());
+  CHECK(first.allocations == std::vector<Allocation>{{1, 1000}, {3, -1000}});
+  CHECK(programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 1});
+  const auto& transfer = std::get<Communication>(programs.programs[1].ops[1].work);
+  CHECK(transfer.receives);
+  CHECK(transfer.kind == Kind::send);
+}
+
+TEST_CASE("what is written of a program file is read as the same programs, and written the same") {
+  const StreamPrograms programs = parse_program_file(kHead + kFirstRank + kSecondRank, "p.jsonl");
+  const std::string text = program_file_text(programs);
+  const StreamPrograms again = parse_program_file(text, "again");
+  CHECK(again.programs == programs.programs);
+  CHECK(again.names == programs.names);
+  CHECK(program_file_text(again) == text);
+}
+
+TEST_CASE("a program of two ranks takes what its parts take, one after the other") {
+  const step::Configuration machines = config_of(Cluster(), 1, 1, 1);
+  const std::string reduce = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"20\"}\n";
+  const std::string second = "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"20\"]}\n";
+  const auto time_of = [&](const std::string& first_ops, const std::string& second_ops, network::Fidelity fidelity) {
+    return run_at(with_programs(machines, kHead + first_ops + second + second_ops), fidelity).step_ps;
+  };
+  for (const network::Fidelity fidelity : {network::Fidelity::packet, network::Fidelity::analytic}) {
+    const Time reduces = time_of(reduce, reduce, fidelity);
+    const Time sends = time_of("{\"send\":\"next\",\"bytes\":64,\"stream\":\"20\"}\n",
+                               "{\"receive\":\"next\",\"bytes\":64,\"stream\":\"20\"}\n", fidelity);
+    const step::Configuration all = with_programs(machines, kHead + kFirstRank + kSecondRank);
+    CHECK(run_at(all, fidelity).step_ps == 5'000'000 + 10'000'001 + reduces + sends);
+    CHECK(run_at(all, fidelity).breakdown[workload::StepPart::kernels] == Approx(10.000001e-6 / 2));  // of one of two
+    CHECK(all.programs->peak_bytes(0) == 1000);
+    CHECK(all.programs->peak_bytes(1) == 0);
+  }
+}
+
+TEST_CASE("what is wrong in a program file is said with its line") {
+  CHECK(error_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
+  CHECK(error_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");
+  CHECK(error_of(kHead).find("no rank runs") == std::string::npos);
+  const auto bad = [](const std::string& line, const std::string& says) {
+    INFO(line);
+    const std::string error = error_of(kHead + line + "\n");
+    INFO(error);
+    CHECK(error.find("p.jsonl:7: ") == 0);
+    CHECK(error.find(says) != std::string::npos);
+  };
+  bad("{\"kernel\":\"k\",\"stream\":\"7\"}", "'us', 'gemm' or 'bytes'");
+  bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"8\"}", "has no stream '8'");
+  bad("{\"kernel\":\"k\",\"us\":-1,\"stream\":\"7\"}", "'us' must be a number of at least 0");
+  bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"after\":[0]}", "comes after 0, which is not before it");
+  bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"afer\":[0]}", "has no member 'afer'; did you mean 'after'?");
+  bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"main\"}", "is a host stream");
+  bad("{\"host\":\"k\",\"us\":1,\"stream\":\"7\"}", "is no host stream");
+  bad("{\"collective\":\"all_reduce\",\"in\":\"al\",\"bytes\":1,\"stream\":\"7\"}", "no channel 'al'");
+  bad("{\"collective\":\"all_reduce\",\"in\":\"next\",\"bytes\":1,\"stream\":\"7\"}", "has pairs");
+  bad("{\"collective\":\"all_sum\",\"in\":\"all\",\"bytes\":1,\"stream\":\"7\"}", "must be one of all_reduce");
+  bad("{\"send\":\"all\",\"bytes\":1,\"stream\":\"7\"}", "has groups");
+  bad("{\"wait\":9,\"stream\":\"7\"}", "event 9 was not recorded");
+  bad("{\"free\":1}", "more memory is freed");
+  bad("{\"channel\":\"late\"}", "before programs");
+  bad("{\"kernel\":\"k\",\"stream\":\"7\",\"gemm\":[1,2,3]}", "[m, n, k, batch]");
+  bad("{\"program\":\"x\",\"ranks\":\"0\"}", "rank 0 has two programs");
+  bad("[1]", "every line must be an object");
+  bad("{\"kernel\":", "bad JSON");
+}
+
+TEST_CASE("members of a group that do not do the same in it are told apart") {
+  const std::string reduce = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"7\"}\n";
+  const std::string larger = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4097,\"stream\":\"7\"}\n";
+  const std::string other = "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"7\"]}\n";
+  CHECK(error_of(kHead + reduce + other + reduce) == "no error");
+  CHECK(error_of(kHead + reduce + reduce + other + reduce) ==
+        "p.jsonl: ranks 0 and 1 do not do the same in their group of channel 'all': they do 2 and 1 there");
+  CHECK(error_of(kHead + reduce + other + larger).find("all_reduce of 4096 bytes of the one and all_reduce of 4097") !=
+        std::string::npos);
+  CHECK(error_of(kHead + "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other).find("they do 1 and 0") !=
+        std::string::npos);
+  CHECK(error_of(kHead + "{\"receive\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other)
+            .find("rank 0 receives in channel 'next', in which it has no group") != std::string::npos);
+}
+
+TEST_CASE("100 drawn experiments, written as program files and read back, have their steps to the picosecond") {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration configuration = draw_configuration(seed);
+    step::SimulationContext context;
+    const step::CompiledStep compiled = context.compile(configuration);
+    const auto given = step::as_given(configuration, compiled.layout());
+    const std::string text = program_file_text(as_stream_programs(given, "drawn"));
+    const step::Configuration read = with_programs(configuration, text);
+    for (const network::Fidelity fidelity : {network::Fidelity::packet, network::Fidelity::analytic}) {
+      const step::StepResult one = run_at(configuration, fidelity), other = run_at(read, fidelity);
+      require_same_packets(one, other);
+      REQUIRE(one.breakdown == other.breakdown);
+    }
+  }
+}
