@@ -1,0 +1,353 @@
+#include "experiments/chakra/read_traces.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <set>
+#include <unordered_map>
+
+#include "core/base/error.hpp"
+#include "experiments/chakra/comm_groups.hpp"
+#include "experiments/chakra/trace.hpp"
+#include "experiments/graphs/graph_programs.hpp"
+#include "experiments/graphs/job_file.hpp"
+#include "experiments/programs/ranks_text.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments::chakra {
+namespace {
+
+using core::InputError;
+using core::collective::Kind;
+
+constexpr std::size_t kMaxTraceBytes = std::size_t{2} << 30;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
+constexpr std::uint64_t kMaxUs = 1'000'000'000;
+/// ASTRA-sim's resources of a rank.
+enum Resource : std::uint32_t { host, compute, communication };
+
+/// What is counted over all ranks for the account.
+struct Counts {
+  std::map<std::uint32_t, std::int64_t> unknown_types;
+  std::map<std::string, std::int64_t> unknown_attributes;
+  std::int64_t control = 0, host_communications = 0, without_time = 0, by_roofline = 0, broadcasts = 0;
+};
+
+const std::set<std::string_view>& known_attributes() {
+  // Those of the last two lines are what converters of PyTorch traces leave behind: names and threads.
+  static const std::set<std::string_view> names{
+      "is_cpu_op", "num_ops",  "tensor_size", "comm_type",    "comm_priority", "comm_size",   "comm_src",
+      "comm_dst",  "comm_tag", "pg_name",     "involved_dim", "root_rank",     "measured_us", "rf_id",
+      "fw_parent", "seq_id",   "scope",       "tid",          "fw_tid",        "op_schema",   "stream"};
+  return names;
+}
+
+class NodeReader {
+ public:
+  NodeReader(std::uint32_t rank, const std::string& name, const CommGroups& groups, const TraceOptions& options,
+             Counts& counts)
+      : rank_(rank), name_(name), groups_(groups), options_(options), counts_(counts) {}
+
+  graphs::RankGraph graph_of(const Trace& trace) {
+    graphs::RankGraph graph{name_, {}};
+    std::unordered_map<std::uint64_t, std::uint32_t> number;
+    for (const TraceNode& node : trace.nodes)
+      if (!number.emplace(node.id, static_cast<std::uint32_t>(number.size())).second)
+        throw InputError(fmt::format("has two nodes with id {}", node.id), name_);
+    for (const TraceNode& node : trace.nodes) {
+      graphs::GraphNode& to = graph.nodes.emplace_back();
+      to.id = node.id;
+      to.name = node.name.empty() ? fmt::format("node {}", node.id) : node.name;
+      for (const std::uint64_t parent : node.data_deps) {
+        const auto found = number.find(parent);
+        if (found == number.end()) fail(node, fmt::format("waits for node {}, which the trace does not have", parent));
+        to.parents.push_back(found->second);
+      }
+      counts_.control += std::ssize(node.ctrl_deps);
+      set_work(node, to);
+    }
+    if (!options_.rendezvous) graphs::post_receives(graph, kMaxBytes);
+    return graph;
+  }
+
+  /// Whether the graph has a transfer, or a collective of other than all ranks: it is of this rank alone.
+  bool is_of_rank() const { return is_of_rank_; }
+
+ private:
+  [[noreturn]] void fail(const TraceNode& node, const std::string& why) const {
+    throw InputError(fmt::format("node {} ('{}') {}", node.id, node.name.substr(0, 60), why), name_);
+  }
+
+  const Attribute* find(const TraceNode& node, std::string_view name) const {
+    for (const Attribute& attribute : node.attributes)
+      if (attribute.name == name) return &attribute;
+    return nullptr;
+  }
+
+  std::int64_t integer(const TraceNode& node, std::string_view name, std::int64_t otherwise, std::int64_t most) const {
+    const Attribute* attribute = find(node, name);
+    if (attribute == nullptr) return otherwise;
+    const std::optional<std::int64_t> value = attribute->integer();
+    if (!value || *value < 0 || *value > most)
+      fail(node, fmt::format("has '{}' which is no integer from 0 to {}", name, most));
+    return *value;
+  }
+
+  std::int64_t needed(const TraceNode& node, std::string_view name, std::int64_t most) const {
+    if (find(node, name) == nullptr) fail(node, fmt::format("has no attribute '{}'", name));
+    return integer(node, name, 0, most);
+  }
+
+  void set_work(const TraceNode& node, graphs::GraphNode& to) {
+    for (const Attribute& attribute : node.attributes)
+      if (known_attributes().count(attribute.name) == 0) ++counts_.unknown_attributes[attribute.name.substr(0, 60)];
+    if (node.duration_us > kMaxUs) fail(node, fmt::format("takes {} us, above {}", node.duration_us, kMaxUs));
+    const bool is_host = integer(node, "is_cpu_op", 0, 1) != 0;
+    to.us = exact_us(node);
+    const auto type = static_cast<NodeType>(node.type);
+    const bool is_communication =
+        type == NodeType::comm_coll || type == NodeType::comm_send || type == NodeType::comm_recv;
+    if (is_host && (is_communication || type == NodeType::comp)) {
+      if (is_communication) ++counts_.host_communications;
+      to.work = programs::HostWork{to.us};
+      to.resource = Resource::host;
+    } else if (type == NodeType::comp) {
+      to.work = kernel_of(node, to.us);
+      to.resource = Resource::compute;
+    } else if (is_communication) {
+      communication(node, type, to);
+    } else if (type == NodeType::mem_load || type == NodeType::mem_store) {
+      programs::CopyWork copy;
+      copy.direction = type == NodeType::mem_load ? programs::CopyDirection::host_to_device
+                                                  : programs::CopyDirection::device_to_host;
+      copy.bytes = integer(node, "tensor_size", 0, kMaxBytes);
+      if (node.duration_us > 0 || copy.bytes == 0) copy.measured_us = to.us;
+      to.work = copy;
+      to.resource = is_host ? Resource::host : Resource::communication;
+    } else if (type != NodeType::invalid && type != NodeType::metadata) {
+      ++counts_.unknown_types[node.type];
+    }
+    if (!options_.one_at_a_time) to.resource = graphs::kNoResource;
+  }
+
+  /// ASTRA-sim takes what has no duration for a nanosecond. `measured_us` is ours, for times below a microsecond.
+  double exact_us(const TraceNode& node) const {
+    if (const Attribute* exact = find(node, "measured_us")) {
+      const std::optional<double> us = exact->real();
+      if (!us || !(*us >= 0 && *us <= static_cast<double>(kMaxUs))) fail(node, "has 'measured_us' which is no time");
+      return *us;
+    }
+    return node.duration_us > 0 ? static_cast<double>(node.duration_us) : 1e-3;
+  }
+
+  programs::KernelWork kernel_of(const TraceNode& node, double& us) {
+    programs::KernelWork work;
+    work.flops = integer(node, "num_ops", 0, std::numeric_limits<std::int64_t>::max());
+    work.bytes = integer(node, "tensor_size", 0, kMaxBytes);
+    const bool has_time = node.duration_us > 0 || find(node, "measured_us") != nullptr;
+    if (options_.roofline && work.flops > 0 && work.bytes > 0) {
+      us = std::max(static_cast<double>(work.flops) / (options_.roofline->peak_tflops * 1e6),
+                    static_cast<double>(work.bytes) / (options_.roofline->memory_gb_per_s * 1e3));
+      ++counts_.by_roofline;
+    } else if (!has_time && work.flops > 0) {
+      fail(node,
+           "has num_ops and no duration: say the peak and the memory bandwidth of the GPU (ASTRA-sim's roofline)");
+    } else if (!has_time) {
+      ++counts_.without_time;
+    }
+    work.measured_us = us;
+    return work;
+  }
+
+  void communication(const TraceNode& node, NodeType type, graphs::GraphNode& to) {
+    const std::int64_t bytes = needed(node, "comm_size", kMaxBytes);
+    to.resource = type == NodeType::comm_recv ? graphs::kNoResource : std::uint32_t{Resource::communication};
+    if (type == NodeType::comm_coll) return collective(node, bytes, to);
+    is_of_rank_ = true;
+    graphs::Transfer transfer;
+    transfer.receives = type == NodeType::comm_recv;
+    transfer.bytes = bytes;
+    const char* peer = transfer.receives ? "comm_src" : "comm_dst";
+    transfer.peer = static_cast<std::uint32_t>(needed(node, peer, programs::kMaxRanks));
+    const char* own = transfer.receives ? "comm_dst" : "comm_src";
+    if (integer(node, own, rank_, programs::kMaxRanks) != rank_)
+      fail(node, fmt::format("has a '{}' other than its own rank {}", own, rank_));
+    transfer.tag = static_cast<std::uint64_t>(integer(node, "comm_tag", 0, 0xffffffff));
+    if (bytes > 0) to.work = transfer;
+    to.us = bytes > 0 ? to.us : 0;
+  }
+
+  void collective(const TraceNode& node, std::int64_t bytes, graphs::GraphNode& to) {
+    const Attribute* dimensions = find(node, "involved_dim");
+    if (dimensions != nullptr && dimensions->field == Attribute::kBoolList &&
+        std::find(
+            dimensions->bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(dimensions->bytes.size(), 2)),
+            dimensions->bytes.end(), '\0') != dimensions->bytes.end())
+      fail(node, "involves some dimensions of ASTRA-sim's topology alone; give it a group instead ('pg_name')");
+    const Attribute* group = find(node, "pg_name");
+    if (group != nullptr && !group->text()) fail(node, "has a 'pg_name' that is no text");
+    const std::string called = group == nullptr ? std::string() : std::string(*group->text());
+    const std::optional<std::uint32_t> known = groups_.find(rank_, called);
+    if (!known) fail(node, fmt::format("is of group '{}', which neither the groups' file nor the trace has", called));
+    graphs::GroupCall call;
+    call.group = *known;
+    is_of_rank_ = is_of_rank_ || call.group != 0;
+    call.bytes = bytes;
+    const auto members = static_cast<std::int64_t>(groups_.ranks()[call.group].size());
+    switch (static_cast<CommType>(needed(node, "comm_type", 1000))) {
+      case CommType::all_reduce:
+        break;
+      case CommType::barrier:
+        call.bytes = std::max<std::int64_t>(bytes, 4);
+        break;
+      case CommType::all_gather:
+        call.kind = Kind::all_gather;
+        if (bytes > kMaxBytes / members) fail(node, "gathers more than 2^50 bytes");
+        call.bytes = bytes * members;
+        break;
+      case CommType::all_to_all:
+        call.kind = Kind::all_to_all;
+        break;
+      case CommType::reduce_scatter:
+      case CommType::reduce_scatter_block:
+        call.kind = Kind::reduce_scatter;
+        break;
+      case CommType::broadcast:
+      case CommType::reduce:
+        call.kind = needed(node, "comm_type", 1000) == static_cast<std::int64_t>(CommType::reduce) ? Kind::reduce
+                                                                                                   : Kind::broadcast;
+        call.root = static_cast<std::uint32_t>(integer(node, "root_rank", 0, members - 1));
+        if (call.kind == Kind::broadcast) ++counts_.broadcasts;
+        break;
+      default:
+        fail(node, fmt::format("has 'comm_type' {}: gather and scatter are not known here, nor to ASTRA-sim",
+                               integer(node, "comm_type", 0, 1000)));
+    }
+    if (call.bytes > 0) to.work = call;
+    if (call.bytes == 0) to.resource = graphs::kNoResource;
+  }
+
+  std::uint32_t rank_;
+  const std::string& name_;
+  const CommGroups& groups_;
+  const TraceOptions& options_;
+  Counts& counts_;
+  bool is_of_rank_ = false;
+};
+
+void tell(const Counts& counts, const TraceOptions& options, programs::Imported& to) {
+  const auto count = [&](std::int64_t number, const std::string& what) {
+    if (number > 0) to.account.push_back(fmt::format("{} {}", number, what));
+  };
+  for (const auto& [type, number] : counts.unknown_types)
+    count(number, fmt::format("nodes of type {}, which the schema does not have, take no time", type));
+  std::string unknown;
+  for (const auto& [name, number] : counts.unknown_attributes)
+    if (unknown.size() < 400) unknown += fmt::format("{}{} ({})", unknown.empty() ? "" : ", ", name, number);
+  if (!unknown.empty()) to.account.push_back("attributes that are not known, and not followed: " + unknown);
+  count(counts.control, "control dependencies are not followed, as ASTRA-sim's feeder follows those of data alone");
+  count(counts.host_communications,
+        "communications with is_cpu_op are host operations: the GPU's own nodes communicate");
+  count(counts.without_time, "compute nodes have no duration, and take a nanosecond as in ASTRA-sim");
+  count(counts.by_roofline, "compute nodes are timed by the roofline");
+  count(counts.broadcasts, "broadcasts are simulated; ASTRA-sim replays their duration");
+  to.programs.notes.push_back(
+      options.one_at_a_time
+          ? "a rank does one host operation, one kernel and one communication at a time, in the order in which it "
+            "would "
+            "alone; ASTRA-sim decides by the state of the network"
+          : "what no dependency orders may run at once; ASTRA-sim runs one kernel and one communication at a time");
+  to.programs.notes.push_back(
+      "a transfer begins when both ends have come to it; kernels are not slowed by collectives");
+}
+
+using Load = std::function<TraceFile(std::uint32_t)>;
+
+programs::Imported import_all(std::uint32_t files, const Load& load, std::string_view groups_text,
+                              const std::string& what, const TraceOptions& options) {
+  const std::uint32_t ranks = files == 1 ? options.ranks.value_or(1) : files;
+  if (options.ranks && *options.ranks != ranks)
+    throw InputError(fmt::format("has traces of {} ranks, not of {}", files, *options.ranks), what);
+  if (options.roofline && !(options.roofline->peak_tflops > 0 && options.roofline->memory_gb_per_s > 0))
+    throw InputError("needs a roofline of a peak and a bandwidth above 0", what);
+  CommGroups groups(ranks);
+  if (!options.groups_path.empty() || !groups_text.empty()) {
+    groups.add_file(groups_text, options.groups_path.empty() ? "groups" : options.groups_path);
+  } else {
+    for (std::uint32_t rank = 0; rank < files; ++rank) {
+      const TraceFile file = load(rank);
+      try {
+        for (const TraceNode& node : parse_trace(file.bytes, file.name).nodes)
+          if (node.type == static_cast<std::uint32_t>(NodeType::metadata)) groups.add_listed(rank, node);
+      } catch (const InputError& error) {
+        if (std::string_view(error.what()).starts_with(file.name)) throw;
+        throw InputError(error.what(), file.name);
+      }
+    }
+  }
+  graphs::GraphPrograms job(ranks, groups.ranks(), groups.exposed());
+  Counts counts;
+  std::set<std::string> versions;
+  std::unordered_map<std::string, std::uint32_t>
+      same_anywhere;  // bytes of files that are of no rank alone, and the first
+  for (std::uint32_t rank = 0; rank < files; ++rank) {
+    const TraceFile file = load(rank);
+    if (const auto known = same_anywhere.find(file.bytes); known != same_anywhere.end()) {
+      job.add_same(rank, known->second);
+      continue;
+    }
+    const Trace trace = parse_trace(file.bytes, file.name);
+    versions.insert(trace.version);
+    NodeReader reader(rank, file.name, groups, options, counts);
+    const graphs::RankGraph graph = reader.graph_of(trace);
+    if (graph.nodes.empty()) throw InputError("has no node", file.name);
+    job.add(rank, graph);
+    if (!reader.is_of_rank() && file.bytes.size() < (1u << 20) && same_anywhere.size() < 64)
+      same_anywhere.emplace(file.bytes, rank);
+    if (files == 1 && ranks > 1) {
+      if (reader.is_of_rank())
+        throw InputError(
+            fmt::format("is of one rank alone, by its transfers or groups, and cannot stand for {}", ranks), file.name);
+      for (std::uint32_t other = 1; other < ranks; ++other) job.add_same(other, 0);
+    }
+  }
+  programs::Imported result = job.finish(what);
+  result.programs.name = what.substr(what.rfind('/') + 1);
+  result.programs.origin = fmt::format("Chakra traces {}", what);
+  std::string all_versions;
+  for (const std::string& version : versions)
+    all_versions += (all_versions.empty() ? "" : ", ") + version.substr(0, 20);
+  if (!all_versions.empty()) result.account.push_back("schema " + all_versions);
+  tell(counts, options, result);
+  return result;
+}
+
+}  // namespace
+
+programs::Imported import_traces(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
+                                 const TraceOptions& options) {
+  if (files.empty()) throw InputError("has no trace", what);
+  return import_all(
+      static_cast<std::uint32_t>(files.size()), [&](std::uint32_t rank) { return files[rank]; }, groups, what, options);
+}
+
+programs::Imported read_traces(const std::string& prefix, const TraceOptions& options) {
+  const auto path_of = [&](std::uint32_t rank) { return fmt::format("{}.{}.et", prefix, rank); };
+  std::uint32_t files = 0;
+  std::error_code error;
+  while (files < programs::kMaxRanks && std::filesystem::exists(path_of(files), error)) ++files;
+  if (files == 0)
+    throw InputError(fmt::format("has no trace {}; ranks are PREFIX.0.et, PREFIX.1.et, ...", path_of(0)), prefix);
+  const std::string groups = options.groups_path.empty() ? std::string() : import::read_text(options.groups_path);
+  return import_all(
+      files,
+      [&](std::uint32_t rank) {
+        return TraceFile{path_of(rank), graphs::read_job_file(path_of(rank), kMaxTraceBytes)};
+      },
+      groups, prefix, options);
+}
+
+}  // namespace manyworlds::experiments::chakra

@@ -1,0 +1,60 @@
+#include "experiments/graphs/group_channels.hpp"
+
+#include <map>
+
+namespace manyworlds::experiments::graphs {
+
+std::vector<std::uint32_t> channels_of(const std::vector<std::vector<std::uint32_t>>& groups) {
+  using Shape = std::vector<std::uint32_t>;
+  std::map<Shape, std::vector<std::uint32_t>> of_shape;  // channels
+  std::vector<std::vector<bool>> taken;                  // by channel and rank
+  std::vector<std::uint32_t> channels;
+  for (const std::vector<std::uint32_t>& group : groups) {
+    Shape shape;
+    for (const std::uint32_t rank : group) shape.push_back(rank - group.front());
+    std::vector<std::uint32_t>& candidates = of_shape[shape];
+    const auto is_free = [&](std::uint32_t channel) {
+      for (const std::uint32_t rank : group)
+        if (rank < taken[channel].size() && taken[channel][rank]) return false;
+      return true;
+    };
+    std::size_t i = 0;
+    while (i < candidates.size() && !is_free(candidates[i])) ++i;
+    if (i == candidates.size()) {
+      candidates.push_back(static_cast<std::uint32_t>(taken.size()));
+      taken.emplace_back();
+    }
+    std::vector<bool>& of_channel = taken[candidates[i]];
+    for (const std::uint32_t rank : group) {
+      if (of_channel.size() <= rank) of_channel.resize(rank + 1);
+      of_channel[rank] = true;
+    }
+    channels.push_back(candidates[i]);
+  }
+  return channels;
+}
+
+Lanes lanes_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& receives) {
+  Lanes lanes;
+  if (sends.size() != receives.size()) return lanes;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> of_tag;  // receives, the last first
+  for (std::size_t i = receives.size(); i-- > 0;) of_tag[receives[i].tag].push_back(static_cast<std::uint32_t>(i));
+  std::vector<std::int64_t> last;  // receive, by lane
+  lanes.of_receives.resize(receives.size());
+  for (const PairEnd& send : sends) {
+    std::vector<std::uint32_t>& waiting = of_tag[send.tag];
+    if (waiting.empty() || receives[waiting.back()].bytes != send.bytes) return {};
+    const std::uint32_t receive = waiting.back();
+    waiting.pop_back();
+    std::uint32_t lane = 0;
+    while (lane < last.size() && last[lane] > receive) ++lane;
+    if (lane == last.size()) last.push_back(0);
+    last[lane] = receive;
+    lanes.of_sends.push_back(lane);
+    lanes.of_receives[receive] = lane;
+  }
+  lanes.match = true;
+  return lanes;
+}
+
+}  // namespace manyworlds::experiments::graphs

@@ -1,0 +1,192 @@
+// GOAL: schedules take what their closed forms say, and programs written as GOAL are what they were.
+#include "core/step/layout/as_given.hpp"
+#include "experiments/goal/goal_file.hpp"
+#include "experiments/goal/read_goal.hpp"
+#include "experiments/goal/write_goal.hpp"
+#include "tests/experiments/given_steps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::tests;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::goal;
+
+namespace {
+
+/// Returns the step of programs inside one node.
+Time in_one_node(const programs::StreamPrograms& programs, network::Fidelity fidelity = network::Fidelity::analytic) {
+  Cluster cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = static_cast<std::uint32_t>(programs.ranks.program_of_rank.size());
+  step::Configuration machines = config_of(cluster, 1, 1, 1);
+  machines.programs = std::make_shared<const workload::GivenPrograms>(
+      programs::timed_on(programs, machines.gpu, nullptr, programs.name).programs);
+  machines.model = {};
+  machines.strategy = {};
+  return run_at(machines, fidelity).step_ps;
+}
+
+/// A broadcast of one byte over a binomial tree, as LogGOPSim's example binary_tree_32.goal: rank r sends to r + 2^k
+/// for every 2^k above r, the nearest first.
+std::string tree(std::uint32_t ranks) {
+  std::string text = fmt::format("num_ranks {}\n", ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    text += fmt::format("\nrank {} {{\n", rank);
+    std::uint32_t power = 1, label = 1;
+    while (power <= rank) power *= 2;
+    if (rank > 0) text += fmt::format("l{}: recv 1b from {} tag 0\n", label++, rank - power / 2);
+    for (; rank + power < ranks; power *= 2, ++label) {
+      text += fmt::format("l{}: send 1b to {} tag 0\n", label, rank + power);
+      if (rank > 0) text += fmt::format("l{} requires l1\n", label);
+    }
+    text += "}\n";
+  }
+  return text;
+}
+
+/// When the last rank of the tree has it: LogP with o for each end and `transfer_ps` between them.
+Time tree_ps(std::uint32_t ranks, Time overhead_ps, Time transfer_ps) {
+  std::vector<Time> has(ranks);
+  Time last = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    last = std::max(last, has[rank]);
+    std::uint32_t power = 1, sends = 0;
+    while (power <= rank) power *= 2;
+    for (; rank + power < ranks; power *= 2)
+      has[rank + power] = has[rank] + ++sends * overhead_ps + transfer_ps + overhead_ps;
+  }
+  return last;
+}
+
+std::string error(const std::string& text) {
+  return error_of([&] { import_goal(text, "g.goal"); });
+}
+
+}  // namespace
+
+TEST_CASE("a text of GOAL is read as it stands") {
+  const GoalFile file = parse_goal_file(
+      "num_ranks 2\n// a comment\nrank 0 {\n a: calc 100 cpu 1\nb: send 8b to 1 tag 3 cpu 2 nic 1\n/* more\n lines */\n"
+      "b requires a\nc: recv 9b from 1\nc irequires b\ncalc 5\n}\n",
+      "g");
+  REQUIRE(file.ranks.size() == 2);
+  CHECK(file.ranks[1].empty());
+  const std::vector<GoalOp>& ops = file.ranks[0];
+  REQUIRE(ops.size() == 4);
+  CHECK(ops[0].cpu == 1);
+  CHECK(ops[1].kind == GoalKind::send);
+  CHECK(ops[1].size == 8);
+  CHECK(ops[1].peer == 1);
+  CHECK(ops[1].tag == 3);
+  CHECK(ops[1].waits == std::vector<std::uint32_t>{0});
+  CHECK(ops[2].kind == GoalKind::receive);
+  CHECK(ops[2].starts == std::vector<std::uint32_t>{1});
+  CHECK(ops[2].line == 9);
+  CHECK(ops[3].size == 5);
+}
+
+TEST_CASE("a broadcast over a binomial tree takes its closed form") {
+  const Time transfer =
+      in_one_node(import_goal("num_ranks 2\nrank 0 {\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}\n", "t").programs);
+  for (const std::uint32_t ranks : {2u, 3u, 8u, 32u})
+    for (const network::Fidelity fidelity : {network::Fidelity::packet, network::Fidelity::analytic}) {
+      INFO("ranks " << ranks);
+      GoalOptions options;
+      options.overhead_ns = 200;  // LogGOPSim's parameters of this example
+      const programs::Imported imported = import_goal(tree(ranks), "tree.goal", options);
+      CHECK(in_one_node(imported.programs, fidelity) == tree_ps(ranks, 200'000, transfer));
+    }
+}
+
+TEST_CASE("calculations of one cpu take turns, and those of others run beside them") {
+  const auto time_of = [](const std::string& ops) {
+    return in_one_node(import_goal("num_ranks 2\nrank 0 {\n" + ops + "}\nrank 1 {\ncalc 1\n}\n", "g").programs);
+  };
+  CHECK(time_of("calc 1000\ncalc 2000\n") == 3'000'000);
+  CHECK(time_of("calc 1000 cpu 0\ncalc 2000 cpu 1\n") == 2'000'000);
+  CHECK(time_of("a: calc 1000 cpu 0\nb: calc 2000 cpu 1\nb requires a\n") == 3'000'000);
+  CHECK(time_of("a: calc 1000 cpu 0\nb: calc 2000 cpu 1\nb irequires a\n") == 2'000'000);
+}
+
+TEST_CASE("small messages travel before their receiver asks for them, and nobody waits for their sends") {
+  const auto time_of = [](std::int64_t bytes) {
+    return in_one_node(
+        import_goal(fmt::format("num_ranks 2\nrank 0 {{\na: send {0}b to 1\nb: calc 1000\nb requires a\n}}\n"
+                                "rank 1 {{\nc: calc 9000\nd: recv {0}b from 0\nd requires c\n}}\n",
+                                bytes),
+                    "g")
+            .programs);
+  };
+  CHECK(time_of(100'000) == 9'000'000 + transfer_alone(100'000) + 1'000'000);
+  CHECK(time_of(10'000) == 9'000'000);  // it has come before the receiver asks for it
+}
+
+TEST_CASE("collectives written as GOAL are the transfers of their algorithm, and take its time") {
+  const auto goal_of = [](const std::string& kind, std::int64_t bytes) {
+    return goal_text(programs::parse_program_file(
+                         fmt::format("{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"channel\":\"c\"}}\n"
+                                     "{{\"groups\":\"c\",\"ranks\":[[0,1,2,3]]}}\n{{\"program\":\"p\",\"ranks\":\"0-"
+                                     "3\",\"streams\":[\"s\"]}}\n"
+                                     "{{\"collective\":\"{}\",\"in\":\"c\",\"bytes\":{},\"stream\":\"s\"}}\n",
+                                     kind, bytes),
+                         "one"),
+                     "one");
+  };
+  const auto sends_of = [&](const std::string& kind) {
+    std::map<std::int64_t, int> sends;  // of rank 0, by bytes
+    const GoalFile file = parse_goal_file(goal_of(kind, 65536), "g");
+    for (const GoalOp& op : file.ranks[0])
+      if (op.kind == GoalKind::send) ++sends[op.size];
+    return sends;
+  };
+  using Sends = std::map<std::int64_t, int>;
+  CHECK(sends_of("all_reduce") == Sends{{16384, 6}});  // a ring of 4: 2 (n - 1) chunks of a quarter
+  CHECK(sends_of("all_gather") == Sends{{16384, 3}});
+  CHECK(sends_of("reduce_scatter") == Sends{{16384, 3}});
+  CHECK(sends_of("all_to_all") == Sends{{16384, 3}});
+  CHECK(sends_of("broadcast") == Sends{{65536, 2}});  // the root of a binomial tree of 4
+  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
+    INFO(kind);
+    CHECK(in_one_node(import_goal(goal_of(kind, 65536), "g").programs) == alone(kind, 65536, "[0,1,2,3]", 4));
+  }
+}
+
+TEST_CASE("the programs of drawn experiments, written as GOAL, are schedules whose ranks meet") {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    INFO("seed " << seed);
+    const step::Configuration configuration = draw_configuration(seed);
+    step::SimulationContext context;
+    const programs::StreamPrograms programs =
+        programs::as_stream_programs(step::as_given(configuration, context.compile(configuration).layout()), "drawn");
+    const std::string text = goal_text(programs, "drawn");
+    const GoalFile file = parse_goal_file(text, "drawn.goal");
+    REQUIRE(file.ranks.size() == programs.ranks.program_of_rank.size());
+    std::int64_t sent = 0, received = 0;
+    for (const std::vector<GoalOp>& rank : file.ranks)
+      for (const GoalOp& op : rank)
+        (op.kind == GoalKind::send ? sent : received) += op.kind == GoalKind::calculate ? 0 : op.size;
+    REQUIRE(sent == received);
+    REQUIRE(import_goal(text, "drawn.goal").programs.programs.size() > 0);
+  }
+}
+
+TEST_CASE("what is wrong in a text of GOAL is said with its line") {
+  CHECK(error("") == "g.goal:1: has no num_ranks");
+  CHECK(error("rank 0 {\n}\n") == "g.goal:1: has a rank before num_ranks");
+  CHECK(error("num_ranks 2\nrank 2 {\n}\n") == "g.goal:2: has no integer from 0 to 1 as rank");
+  CHECK(error("num_ranks 2\nrank 0 {\ncalc 1\n") == "g.goal:4: has no } of rank 0");
+  CHECK(error("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n") == "g.goal:4: has rank 0 twice");
+  CHECK(error("num_ranks 2\nrank 0 {\nsend 5 to 1\n}\n") == "g.goal:3: has no 'b' where it must stand");
+  CHECK(error("num_ranks 2\nrank 0 {\nrecv 5b from -1\n}\n").find("g.goal:3: has -1 as peer: receives of any source") ==
+        0);
+  CHECK(error("num_ranks 2\nrank 0 {\na: calc 1\na: calc 1\n}\n") == "g.goal:4: has label 'a' twice in a rank");
+  CHECK(error("num_ranks 2\nrank 0 {\na: calc 1\nb requires a\n}\n") == "g.goal:4: has no operation 'b' in this rank");
+  CHECK(error("num_ranks 2\nrank 0 {\na: calc 1 tag 2\n}\n").find("'tag' where tag, cpu, nic or the end") !=
+        std::string::npos);
+  CHECK(error("num_ranks 2\nrank 0 {\na: calc 1 }\n").find("no error") == 0);
+  CHECK(
+      error("num_ranks 2\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n").find("has a circle of 2") !=
+      std::string::npos);
+  CHECK(error("num_ranks 2\nrank 0 {\nsend 5b to 0\n}\n") == "g.goal:3: has rank 0 sending to itself");
+  CHECK(error("num_ranks 2\nrank 0 {\nsend 5b to 1\n}\n").find("do not match 0 receives there") != std::string::npos);
+  CHECK(error("num_ranks 2\n/* never ends\n").find("a comment without an end") != std::string::npos);
+}

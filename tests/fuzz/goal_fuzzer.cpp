@@ -1,0 +1,28 @@
+// Any text as a schedule of GOAL: programs whose ranks meet, which are written as GOAL again, or a refusal.
+#include "core/base/error.hpp"
+#include "experiments/goal/goal_file.hpp"
+#include "experiments/goal/read_goal.hpp"
+#include "experiments/goal/write_goal.hpp"
+#include "tests/fuzz/work_folder.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const goal::GoalFile file = goal::parse_goal_file(text, "g.goal");
+    if (file.ranks.size() > 256) return 0;  // lawful, and slow
+    goal::GoalOptions options;
+    options.overhead_ns = size % 2 == 0 ? 200 : 0;
+    const programs::StreamPrograms programs = goal::import_goal(text, "g.goal", options).programs;
+    core::workload::check_ranks(programs.ranks, programs.programs.size(), "fuzzed");
+    for (const programs::RankProgram& program : programs.programs)
+      for (std::size_t i = 0; i < program.ops.size(); ++i)
+        for (const std::uint32_t before : program.ops[i].after) fuzz::require(before < i);
+    const goal::GoalFile written = goal::parse_goal_file(goal::goal_text(programs, "g"), "again");
+    fuzz::require(written.ranks.size() == file.ranks.size());
+  } catch (const core::InputError&) {
+  }
+  return 0;
+}
