@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/units.hpp"
+#include "core/step/layout/memory_requirement.hpp"
 #include "experiments/costs/budget.hpp"
 #include "experiments/costs/price.hpp"
 
@@ -155,10 +156,8 @@ std::int64_t switch_ports(const core::network::Graph& graph) {
 
 Costs costs_of(const ExperimentConfig& config, const core::step::StepResult& step, const core::network::Graph* graph) {
   Costs result;
-  const core::step::Configuration& subject = config.configuration;
   const double step_s = core::seconds(step.step_ps);
-  const double tokens =
-      static_cast<double>(subject.strategy.global_batch) * static_cast<double>(subject.model.sequence);
+  const double tokens = core::step::tokens_per_step(config.configuration);
 
   const bool networked = config.cluster.nodes > 1;
   MANYWORLDS_CHECK(graph != nullptr || !networked || config.machine_power.switch_port_power_w == 0,

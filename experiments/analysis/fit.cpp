@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/step/estimate/lower_bound.hpp"
 #include "experiments/config/graphs.hpp"
 
 namespace manyworlds::experiments::fitting {
@@ -213,6 +214,7 @@ core::step::Links links_of(const ExperimentConfig& config) {
 }
 
 double closed_form_s(const ExperimentConfig& config) {
+  if (config.configuration.programs) return core::seconds(core::step::lower_bound_ps(config.configuration));
   return core::step::closed_form(config.configuration, links_of(config)).step_s;
 }
 

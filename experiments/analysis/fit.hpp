@@ -16,7 +16,7 @@ namespace manyworlds::experiments::fitting {
 /// Returns the links of paths: inside a node to its switch and on; between nodes NIC, leaf, spine, leaf, NIC.
 core::step::Links links_of(const ExperimentConfig& config);
 
-/// Returns the time of a step of `config` by closed forms.
+/// Returns the time of a step of `config` by closed forms; of given programs, what their kernels take at least.
 double closed_form_s(const ExperimentConfig& config);
 
 /// A measured step, as input of closed forms.

@@ -82,6 +82,16 @@ Section collectives_section() {
   return section;
 }
 
+Section program_section(const std::vector<OptionInfo>& gpu) {
+  Section section = make_section("program", "programs of the ranks that are given, in place of model and strategy",
+                                 program_options().infos());
+  section.subsections.push_back(make_catalog_section(
+      "measured_on", "the GPU on which their times were measured; that which the file names, if it is not given", gpu,
+      "gpus"));
+  section.subsections.back().optional = true;
+  return section;
+}
+
 Section make_config_schema() {
   Section root = make_section("base", "one experiment", step_options().infos());
   root.options.push_back(text_option(
@@ -123,6 +133,7 @@ Section make_config_schema() {
       transport_section(),
       collectives_section(),
       std::move(strategy),
+      program_section(gpu),
       make_section("training", "a whole training run: its length, its failures and its checkpoints",
                    training_options().infos()),
       make_section("skip", "fast-forwarding: what need not be simulated packet by packet", skip_options().infos()),

@@ -132,6 +132,15 @@ void set_group_libraries(Configuration& configuration, const Settings& settings)
   }
 }
 
+/// Sets the programs that the settings name, if their file is at hand.
+void set_programs(ExperimentConfig& config, const Settings& settings) {
+  if (!config.inputs) return;
+  const auto timed = timed_programs(settings, *config.inputs, config.configuration.gpu);
+  if (!timed) return;
+  config.configuration.programs = {timed, &timed->programs};
+  config.program_times = timed->sources;
+}
+
 /// Sets what follows from the settings below kStrategy and from the machines, which are set already.
 void set_strategy(ExperimentConfig& config, const Settings& settings) {
   core::workload::Strategy& strategy = config.configuration.strategy;
@@ -280,6 +289,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   config.routing_error = std::move(routing.error);
   target.gpu = from_settings(core::compute::gpu_options(), settings, "cluster.gpu.");
   set_measured_shapes(target.gpu);
+  set_programs(config, settings);
   target.transport = transport_of(settings);
   config.faults = from_settings(fault_options(), settings, "faults.");
   target.gpus_per_node = config.cluster.gpus_per_node;

@@ -9,6 +9,7 @@
 #include "core/step/layout/configuration.hpp"
 #include "experiments/config/faults.hpp"
 #include "experiments/config/machines.hpp"
+#include "experiments/config/programs.hpp"
 #include "experiments/config/settings_map.hpp"
 #include "experiments/costs/power.hpp"
 #include "experiments/costs/price.hpp"
@@ -16,10 +17,6 @@
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::experiments {
-
-/// Contents of the files that a sweep names, by path. They are part of the sweep, so it can run where the files are
-/// not.
-using Inputs = std::map<std::string, std::string>;
 
 /// The machines, except for the properties of a single GPU.
 struct Cluster {
@@ -58,6 +55,7 @@ struct ExperimentConfig {
   std::string routing_error;  // why the routing does not fit the model; empty: it fits
   Faults faults;
   std::shared_ptr<const Inputs> inputs;  // may be null if no setting names a file
+  programs::TimeSources program_times;   // where those of given programs come from
   topologies::FabricSpec fabric_spec() const;
 };
 

@@ -10,6 +10,7 @@
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
+#include "experiments/programs/program_file.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -74,6 +75,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_measured_routing(text, file.path);
   else if (file.key == kScheduleFile)
     import::parse_schedule(text, file.path);
+  else if (file.key == kProgramFile)
+    programs::parse_program_file(text, file.path);
   else if (file.key == kFabric || clusters::has_fabric(text))
     clusters::parse_fabric_file(text, file.path);
   else

@@ -106,6 +106,7 @@ const EmitTarget& emit_target(const std::string& name) {
 }
 
 OwnEmission emit_own(const Settings& experiment, const Job* like, const Catalog& catalog) {
+  if (has_programs(experiment)) return std::nullopt;
   const std::string stack = experiment.text("strategy.stack.name");
   const auto nearness = [&](const EmitTarget* one) {
     if (like != nullptr && one->framework == like->framework) return std::string::npos;
@@ -125,6 +126,9 @@ OwnEmission emit_own(const Settings& experiment, const Job* like, const Catalog&
 }
 
 EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const Job* like, const Catalog& catalog) {
+  if (has_programs(experiment))
+    throw core::InputError("a program that is given is no model and no strategy, and no job is launched with it",
+                           kProgramFile);
   EmittedJob emitted = target.emit(experiment, like);
   const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
   emitted.other_stack = other_stack_text(experiment, job);

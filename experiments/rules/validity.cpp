@@ -12,13 +12,14 @@
 #include "experiments/rules/machine_rules.hpp"
 #include "experiments/rules/network_rules.hpp"
 #include "experiments/rules/overlap_rules.hpp"
+#include "experiments/rules/program_rules.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto part : {machine_rules(), transport_rules(), mixed_machine_rules()})
+  for (auto part : {machine_rules(), transport_rules(), mixed_machine_rules(), program_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   for (auto part : {precision_rules(), model_rules(), stage_rules(), attention_rules(), layout_rules(), expert_rules(),
                     routing_rules(), overlap_rules(), factor_rules(), activation_rules()})
@@ -56,9 +57,18 @@ const std::vector<Rule>& rules() {
   return table;
 }
 
+namespace {
+
+/// Returns whether a rule is of no account: it is about models and strategies, and there are none.
+bool is_idle(const Rule& rule, const ExperimentConfig& config, Scope scope) {
+  return rule.steps_only && (scope != Scope::step || config.configuration.programs);
+}
+
+}  // namespace
+
 std::optional<RuleViolation> find_violation(const ExperimentConfig& config, GraphCache& graphs, Scope scope) {
   for (const Rule& one : rules()) {
-    if (one.steps_only && scope != Scope::step) continue;
+    if (is_idle(one, config, scope)) continue;
     if (const Violation values = one.check(config, graphs))
       return RuleViolation{one.name, one.key, fmt::format("{}: {}", one.reason, *values), one.source, *values};
   }
@@ -69,7 +79,7 @@ RuleViolations find_violations(const ExperimentConfig& config, GraphCache& graph
   RuleViolations result;
   std::set<std::string> failed_or_skipped;  // violated or skipped
   for (const Rule& one : rules()) {
-    if (one.steps_only && scope != Scope::step) continue;
+    if (is_idle(one, config, scope)) continue;
     const auto& needs = one.prerequisites;
     if (std::any_of(needs.begin(), needs.end(),
                     [&](const std::string& rule) { return failed_or_skipped.count(rule) > 0; })) {

@@ -132,12 +132,14 @@ Experiment decode_experiment(const json& own, const CommonSettings& common) {
 }
 
 json encoded_inputs(const std::shared_ptr<const Inputs>& inputs) {
-  return inputs ? json(*inputs) : json::object();
+  return inputs ? json(static_cast<const std::map<std::string, std::string>&>(*inputs)) : json::object();
 }
 
 CommonSettings deserialize_common(const json& from) {
   CommonSettings common;
-  common.inputs = std::make_shared<const Inputs>(from.at("inputs").get<Inputs>());
+  auto inputs = std::make_shared<Inputs>();
+  for (const auto& [path, text] : from.at("inputs").items()) inputs->emplace(path, text.get<std::string>());
+  common.inputs = std::move(inputs);
   decode_settings(from.at("shared"), common.settings);
   common.settings.share();
   return common;

@@ -7,6 +7,7 @@
 
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/inputs.hpp"
+#include "experiments/programs/program_file.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/best.hpp"
@@ -18,7 +19,13 @@ namespace {
 
 using core::InputError;
 
-constexpr std::size_t kMaxInputBytes = 64u << 20;  // of all files of a sweep, which are serialized with it
+constexpr std::size_t kMaxInputBytes = 64u << 20;     // of all files of a sweep, which are serialized with it
+constexpr std::size_t kMaxProgramBytes = 256u << 20;  // the same with a program
+
+/// Reads a file that a setting names; programs are long, and may be compressed.
+std::string read_input(const std::string& key, const std::string& path) {
+  return key == kProgramFile ? import::read_table_text(path, kMaxProgramBytes) : import::read_text(path);
+}
 
 }  // namespace
 
@@ -76,18 +83,32 @@ void SweepReader::add_inputs(const Chosen& chosen, const Settings& settings) {
     if (path.empty() || inputs_->count(path) > 0) continue;
     std::string text;
     try {
-      text = import::read_text((std::filesystem::path(file_).parent_path() / path).string());
+      text = read_input(key, (std::filesystem::path(file_).parent_path() / path).string());
     } catch (const InputError& error) {
       fail_at(chosen, key, fmt::format("'{}': {}", key, error.what()));
     }
     check_file(file, text);
     input_bytes_ += text.size();
-    if (input_bytes_ > kMaxInputBytes)
+    const std::size_t most = has_programs(settings) ? kMaxProgramBytes : kMaxInputBytes;
+    if (input_bytes_ > most)
       fail_at(chosen, key,
-              fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key,
-                          kMaxInputBytes));
+              fmt::format("'{}': with it, the files that the sweep names have more than {} bytes together", key, most));
     inputs_->emplace(path, std::move(text));
   }
+}
+
+/// Adds the GPU on which the times of given programs were measured, if their file names it and the settings do not.
+void SweepReader::add_measured_gpu(Settings& settings) const {
+  const auto text = inputs_->find(settings.text(kProgramFile));
+  if (text == inputs_->end() || settings.has_below(kMeasuredOn)) return;
+  const std::string gpu = programs::measured_gpu(text->second, text->first);
+  if (gpu.empty()) return;
+  import::Node name;
+  name.kind = import::Node::Kind::scalar;
+  name.text = gpu;
+  name.file = std::make_shared<const std::string>(text->first);
+  name.line = 1;
+  Assigner(catalog_, settings, nullptr).assign(find_key(kMeasuredOn, name), name);
 }
 
 void SweepReader::note_unmeasured(const Chosen& chosen, const Settings& settings) {
@@ -112,6 +133,11 @@ void SweepReader::fail_unmeasured() {
 
 /// Records assumed values; a network-only sweep reports those of the network only.
 void SweepReader::note_assumed(Assumptions assumptions) {
+  if (!inputs_->programs->is_empty()) {
+    assumptions.model_note.clear();
+    assumptions.values.erase_if(
+        [](const auto& one) { return one.first.starts_with("model.") || one.first.starts_with("strategy."); });
+  }
   if (options_.scope == Scope::network) {
     assumptions.model_note.clear();
     assumptions.values.erase_if([](const auto& one) {
@@ -143,6 +169,7 @@ void SweepReader::visit(const Chosen& chosen) {
   Assumptions assumed;
   Settings settings = resolve(chosen, nullptr, {}, &assumed, borrower_);
   require_all(chosen, settings);
+  add_measured_gpu(settings);
   const auto row = columns_->row(chosen, settings);
   for (const Constraint& constraint : constraints_)
     if (!constraint.holds(settings)) {
@@ -296,7 +323,9 @@ void SweepReader::prepare() {
 }
 
 Settings SweepReader::settings_of(const Chosen& chosen, OpenKeys open, CalibrationBorrower& borrower) const {
-  return resolve(chosen, nullptr, open, nullptr, borrower);
+  Settings settings = resolve(chosen, nullptr, open, nullptr, borrower);
+  add_measured_gpu(settings);
+  return settings;
 }
 
 Sweep SweepReader::list() {

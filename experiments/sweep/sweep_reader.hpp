@@ -96,6 +96,7 @@ class SweepReader {
                    CalibrationBorrower& borrower) const;
   [[noreturn]] void fail_at(const Chosen& chosen, const std::string& key, const std::string& what);
   void require_all(const Chosen& chosen, const Settings& settings);
+  void add_measured_gpu(Settings& settings) const;
   void add_inputs(const Chosen& chosen, const Settings& settings);
   void visit(const Chosen& chosen);
   std::string other_violations(const Settings& settings);

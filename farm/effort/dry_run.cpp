@@ -45,12 +45,12 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
     all.integer(strategy.dp);
     for (const auto& [rank_class, ranks] : classes) all.key(key_of(rank_class)).integer(ranks);
     if (configuration.model.routing) all.key(configuration.model.routing->key);
+    if (configuration.programs) all.key(configuration.programs->key);
     const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
     if (is_new)
       for (const auto& [rank_class, ranks] : classes) {
         const auto gpu_key = key_of(rank_class);
-        for (const auto& use : core::workload::kernels_used(configuration.model, strategy,
-                                                            configuration.gpu_of(rank_class), rank_class)) {
+        for (const auto& use : core::step::kernels_of(configuration, rank_class)) {
           distinct.insert({gpu_key, use.kernel});
           known->second += static_cast<std::uint64_t>(use.times * ranks);
         }

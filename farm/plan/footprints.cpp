@@ -17,7 +17,7 @@ void append(std::string& to, const core::OptionTable<T>& table, const T& from) {
 }  // namespace
 
 core::step::MemoryRequirement Footprints::requirement_of(const core::step::Configuration& configuration) {
-  if (configuration.is_mixed()) return memory_requirement_of(configuration);
+  if (configuration.is_mixed() || configuration.programs) return memory_requirement_of(configuration);
   const core::workload::Strategy& strategy = configuration.strategy;
   std::string key = fmt::format("{} ", strategy.dp);
   append(key, core::workload::model_options(), configuration.model);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/step/layout/memory_requirement.hpp"
+#include "core/step/layout/rank_layout.hpp"
 #include "core/step/run/result.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
 #include "experiments/analysis/uncertainty.hpp"
@@ -38,14 +40,9 @@ struct Row {
 
   bool analytic() const { return configuration.transport.fidelity == core::network::Fidelity::analytic; }
   bool packets() const { return configuration.transport.fidelity == core::network::Fidelity::packet; }
-  bool has_interval() const { return step != nullptr && !analytic(); }
-  double gpus() const {
-    const auto& s = configuration.strategy;
-    return static_cast<double>(s.tp * s.cp * s.pp * s.dp);
-  }
-  double tokens() const {
-    return static_cast<double>(configuration.strategy.global_batch) * static_cast<double>(configuration.model.sequence);
-  }
+  bool has_interval() const { return step != nullptr && !analytic() && !configuration.programs; }
+  double gpus() const { return static_cast<double>(core::step::parallel_config_of(configuration).ranks()); }
+  double tokens() const { return core::step::tokens_per_step(configuration); }
   double per_gpu_second(double total) const { return total / (core::seconds(step->step_ps) * gpus()); }
 };
 

@@ -60,6 +60,7 @@ void add_status_columns(std::vector<Column>& to, const Rows& rows) {
 /// Returns the MFU. It exceeds 1 only if a table of measured kernel times implies that.
 double mfu_of(const Row& row) {
   const auto& configuration = row.configuration;
+  if (configuration.programs) return kNaN;  // the FLOPs of their models are not known
   const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(configuration.model));
   const double mfu = row.per_gpu_second(static_cast<double>(configuration.strategy.global_batch) * flops) /
                      (core::step::mean_peak_tflops(configuration) * 1e12);
@@ -101,6 +102,7 @@ void add_throughput_columns(std::vector<Column>& to, const Rows& rows) {
                            [](const Row& row) { return core::step::mean_peak_tflops(row.configuration); }));
   to.push_back(
       text_column("precision", "number format of the layers' matrix multiplications", rows, [](const Row& row) {
+        if (row.configuration.programs) return std::string();  // not known
         return core::compute::precision_names()[static_cast<std::size_t>(row.configuration.strategy.stack.precision)];
       }));
 }
@@ -163,7 +165,7 @@ void add_routing(std::vector<Column>& to, const Rows& rows) {
   bool any = false;
   for (const Row& row : rows) {
     const auto& configuration = row.configuration;
-    any |= configuration.model.routing || configuration.strategy.capacity_factor > 0;
+    any |= !configuration.programs && (configuration.model.routing || configuration.strategy.capacity_factor > 0);
     accounts.push_back(core::workload::routing_summary(configuration.model, configuration.strategy));
   }
   if (!any) return;
@@ -388,7 +390,7 @@ Row row_of(const experiments::Sweep& sweep, std::uint32_t id, const Plan& plan, 
     if (row.has_interval()) row.interval = uncertainty.with_guesses(experiment.settings, config);
     row.guessed = experiments::guessed_kinds(experiment.settings, uncertainty.catalog());
     const auto& configuration = row.configuration;
-    if (configuration.gpu.measured)
+    if (configuration.gpu.measured && !configuration.programs)
       row.kernels =
           core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu);
   }

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import subprocess
 import time
+import uuid
 
 import h5py
 
@@ -72,6 +73,20 @@ def provenance(path):
     with h5py.File(path) as file:
         return {name: value.decode() if isinstance(value, bytes) else value
                 for name, value in file["provenance"].attrs.items()}
+
+
+def kill_and_resume(test, directory, *words):
+    """Leaves the run `killed` of a sweep: killed as soon as it has kept anything, and gone on with."""
+    mark = uuid.uuid4().hex
+    test.addCleanup(kill_all, mark)
+    killed = subprocess.Popen([PROGRAM, "sweep", *words, "-o", "killed", "--store", "none", "-j", "2"], cwd=directory,
+                              env=environment_in(directory, mark), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.time() + PATIENCE_S
+    while killed.poll() is None and not list((directory / "killed").glob("journal/*")) and time.time() < deadline:
+        time.sleep(0.01)
+    kill_all(mark)
+    killed.wait()
+    run("resume", "killed", "--store", "none", directory=directory)
 
 
 def marked(mark):

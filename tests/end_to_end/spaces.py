@@ -3,13 +3,10 @@
 import json
 import pathlib
 import shutil
-import subprocess
 import tempfile
-import time
 import unittest
-import uuid
 
-from program import PATIENCE_S, PROGRAM, SWEEPS, answer_digest, environment_in, kill_all, provenance, run
+from program import SWEEPS, answer_digest, kill_and_resume, provenance, run
 
 SPACE = """
 name: space
@@ -60,19 +57,6 @@ class Spaces(unittest.TestCase):
     def sweep(self, *words, **more):
         return run("sweep", *words, directory=self.directory, **more)
 
-    def kill_and_resume(self, *words):
-        """Leaves the run `killed`: killed as soon as it has simulated anything, or while bounds are computed, and gone on with."""
-        mark = uuid.uuid4().hex
-        self.addCleanup(kill_all, mark)
-        killed = subprocess.Popen([PROGRAM, "sweep", *words, "-o", "killed", "--store", "none", "-j", "2"], cwd=self.directory,
-                                  env=environment_in(self.directory, mark), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.time() + PATIENCE_S
-        while killed.poll() is None and not list((self.directory / "killed").glob("journal/*")) and time.time() < deadline:
-            time.sleep(0.01)
-        kill_all(mark)
-        killed.wait()
-        run("resume", "killed", "--store", "none", directory=self.directory)
-
     def assert_same(self, *runs):
         for other in runs[1:]:
             self.assertEqual(run("diff", runs[0], other, directory=self.directory).stdout, "same results\n")
@@ -94,7 +78,7 @@ class Spaces(unittest.TestCase):
         self.assertAlmostEqual((last["open"] - last["known"]) / last["known"], provenance(self.directory / "space/results.h5")["best_gap"], places=12)
         unlisted = provenance(self.directory / "space/results.h5")["space_bound"]
         self.assertTrue(all(value["bound"] >= unlisted for value in told["values"]))
-        self.kill_and_resume("space.yaml", "--best", "2", "--gap", "1%")
+        kill_and_resume(self, self.directory, "space.yaml", "--best", "2", "--gap", "1%")
         self.sweep("space.yaml", "--best", "2", "--gap", "1%", "-o", "apart", "--store", "none", "-j", "1", "--no-sharing")
         self.assert_same("space", "killed", "apart")
         gaps = {provenance(self.directory / name / "results.h5")["best_gap"] for name in ("space", "killed", "apart")}
@@ -112,7 +96,7 @@ class Spaces(unittest.TestCase):
         self.assertRegex(told, r"[\d,]+ points: [\d,]+ bounds list the best \d+ of them, no other is better than these bounds")
         self.assertRegex(told, r"the best 1 are proven: \d+ were simulated")
         self.assertGreater(provenance(self.directory / "any/results.h5")["space_points"], 1e4)
-        self.kill_and_resume("any.yaml")
+        kill_and_resume(self, self.directory, "any.yaml")
         self.sweep("any.yaml", "-o", "apart", "--store", "none", "-j", "1", "--no-sharing")
         self.assert_same("any", "killed", "apart")
         # Equal stages, all of which are simulated, are no better than the proof allows.

@@ -15,10 +15,10 @@ namespace {
 constexpr GpuPower kPower{400, 100, 0.25};
 
 using core::workload::StepPart;
-const std::vector<StepPart> kKernels{StepPart::forward, StepPart::backward, StepPart::recompute, StepPart::optimizer,
-                                     StepPart::slowed};
+const std::vector<StepPart> kKernels{StepPart::forward,   StepPart::backward, StepPart::recompute,
+                                     StepPart::optimizer, StepPart::kernels,  StepPart::slowed};
 const std::vector<StepPart> kCommunication{StepPart::exposed_tp, StepPart::exposed_dp, StepPart::exposed_pp,
-                                           StepPart::exposed_cp, StepPart::exposed_ep};
+                                           StepPart::exposed_cp, StepPart::exposed_ep, StepPart::exposed_other};
 const std::vector<StepPart> kWaiting{StepPart::host, StepPart::exposed_offload, StepPart::bubble, StepPart::stall};
 
 /// A second of nothing but one part.

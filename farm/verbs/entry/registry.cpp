@@ -31,6 +31,7 @@ namespace manyworlds::farm::commands {
   entry(cluster)                \
   entry(slurm)                  \
   entry(model)                  \
+  entry(program)                \
   entry(doctor)                 \
   entry(list)                   \
   entry(schema)                 \

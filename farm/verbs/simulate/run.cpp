@@ -99,6 +99,9 @@ int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
                            "--kernels");
   const auto& experiment = sweep.experiments.front();
   auto configuration = experiment.config().configuration;
+  if (configuration.programs)
+    throw core::InputError("the kernels of a given program are those in its file: `manyworlds program` sums them",
+                           "--kernels");
   if (configuration.is_mixed())
     throw core::InputError("needs GPUs of one kind, and this cluster has several", "--kernels");
   configuration.gpu.measured = measured_times(experiment);
@@ -262,6 +265,9 @@ SingleRun run_with_progress(const experiments::Sweep& sweep, const std::vector<s
 /// Returns what a job's file was read as: the model's parameters, the GPUs and their layout, and the batch.
 std::string sizes_text(const experiments::Experiment& experiment) {
   const experiments::ExperimentConfig config = experiment.config();
+  if (const auto& programs = config.configuration.programs)
+    return fmt::format("sizes             {} ranks, {} distinct programs; {} GPUs\n",
+                       programs->ranks->program_of_rank.size(), programs->programs.size(), config.cluster.gpus());
   const core::workload::Model& model = config.configuration.model;
   const core::workload::Strategy& strategy = config.configuration.strategy;
   const std::int64_t gpus = config.cluster.gpus(), group = strategy.tp * strategy.cp * strategy.pp;

@@ -115,7 +115,10 @@ int run_stragglers(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   const experiments::MeasurementModel measurement = measuring_of(*parsed);
   const experiments::Sweep sweep = one_experiment(*parsed);
-  const auto strategy = sweep.experiments.front().config().configuration.strategy;
+  const auto configuration = sweep.experiments.front().config().configuration;
+  if (configuration.programs)
+    throw core::InputError("measures the passes of a model, and a given program has none that it knows", "stragglers");
+  const auto& strategy = configuration.strategy;
   const SingleRun run(sweep, parse_ranks("all", strategy, "SPEC"));
   if (!run.recorded()) {
     print_message("manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n");

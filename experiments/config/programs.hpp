@@ -1,0 +1,59 @@
+// Programs that an experiment names in place of a model and a strategy.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/base/options.hpp"
+#include "core/compute/gpu.hpp"
+#include "core/workload/build/given_programs.hpp"
+#include "experiments/config/settings_map.hpp"
+#include "experiments/programs/timed_programs.hpp"
+
+namespace manyworlds::experiments {
+
+/// Programs, timed on a GPU. Equal ones are read and timed once; may be used by several threads.
+class ProgramCache {
+ public:
+  /// Returns those in `text`, whose path is `path`; `measured_on` is the GPU of their times, null if that is not known.
+  /// Throws InputError as parse_program_file() and timed_on() do.
+  std::shared_ptr<const programs::TimedPrograms> get(const std::string& path, const std::string& text,
+                                                     const core::compute::Gpu& gpu,
+                                                     const core::compute::Gpu* measured_on);
+
+  /// Returns whether none were asked for so far.
+  bool is_empty() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;  // by path
+  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;  // by path and the options of the GPUs
+};
+
+/// Contents of the files that a sweep names, by path, and what was read from them. They are part of the sweep, so it
+/// can run where the files are not.
+struct Inputs : std::map<std::string, std::string> {
+  using std::map<std::string, std::string>::map;
+  std::shared_ptr<ProgramCache> programs = std::make_shared<ProgramCache>();
+};
+
+struct ProgramChoice {
+  std::string file;  // path; empty: a model and a strategy
+};
+const core::OptionTable<ProgramChoice>& program_options();
+
+inline constexpr const char* kProgramFile = "program.file";
+inline constexpr const char* kMeasuredOn = "program.measured_on";
+
+/// Returns whether an experiment's programs are given.
+bool has_programs(const Settings& settings);
+
+/// Returns the programs that the settings name, timed on `gpu`; null if they name none. The file must be among
+/// `inputs`.
+std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
+                                                              const core::compute::Gpu& gpu);
+
+}  // namespace manyworlds::experiments

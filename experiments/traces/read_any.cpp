@@ -1,0 +1,111 @@
+#include "experiments/traces/read_any.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "core/base/error.hpp"
+#include "experiments/goal/goal_file.hpp"
+#include "experiments/programs/program_file.hpp"
+#include "experiments/simai/collectives_file.hpp"
+#include "experiments/simai/workload_file.hpp"
+#include "experiments/text/text.hpp"
+
+namespace manyworlds::experiments::traces {
+namespace {
+
+constexpr std::size_t kHeadBytes = 64u << 10;
+constexpr std::size_t kMaxProgramBytes = 256u << 20;
+
+/// Returns the first bytes of a file, which may be compressed by gzip; nothing if there is no such file.
+std::string head_of(const std::string& path) {
+  const std::unique_ptr<gzFile_s, void (*)(gzFile)> file(gzopen(path.c_str(), "rb"), [](gzFile one) { gzclose(one); });
+  if (!file) return "";
+  std::string head(kHeadBytes, '\0');
+  const int read = gzread(file.get(), head.data(), static_cast<unsigned>(head.size()));
+  head.resize(read < 0 ? 0 : static_cast<std::size_t>(read));
+  return head;
+}
+
+programs::Imported read_program(const std::string& path) {
+  programs::Imported imported;
+  imported.programs = programs::parse_program_file(import::read_table_text(path, kMaxProgramBytes), path);
+  return imported;
+}
+
+/// A format, how its files are known, and what reads them.
+struct Format {
+  const char* name;
+  bool has_file_per_rank;
+  bool (*is)(const std::string& path, std::string_view head);
+  programs::Imported (*read)(const std::vector<std::string>& paths, const AnyOptions& options);
+};
+
+constexpr const char* kChakra = ".et";
+
+bool is_chakra_trace(const std::string& path) {
+  return path.ends_with(kChakra) || path.ends_with(".et.gz");
+}
+bool is_chakra_prefix(const std::string& path) {
+  return std::filesystem::exists(path + ".0" + kChakra) || std::filesystem::exists(path + ".0.et.gz");
+}
+
+const std::array<Format, 6>& formats() {
+  using Paths = std::vector<std::string>;
+  static const std::array<Format, 6> all{{
+      {"a program file", false,
+       [](const std::string&, std::string_view head) { return programs::is_program_file(head); },
+       [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
+      {"Chakra traces", false,
+       [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
+       [](const Paths& paths, const AnyOptions& options) {
+         return chakra::read_traces(paths.front(), options.chakra);
+       }},
+      {"a workload of SimAI", false,
+       [](const std::string&, std::string_view head) { return simai::is_workload_file(head); },
+       [](const Paths& paths, const AnyOptions& options) {
+         return simai::read_workload(paths.front(), options.simai);
+       }},
+      {"a table of AICB", false,
+       [](const std::string&, std::string_view head) { return simai::is_collectives_file(head); },
+       [](const Paths& paths, const AnyOptions& options) {
+         return simai::read_collectives(paths.front(), options.simai);
+       }},
+      {"a schedule of GOAL", false, [](const std::string&, std::string_view head) { return goal::is_goal_file(head); },
+       [](const Paths& paths, const AnyOptions& options) { return goal::read_goal(paths.front(), options.goal); }},
+      {"traces of PyTorch's profiler", true,
+       [](const std::string&, std::string_view head) { return kineto::is_kineto_trace(head); },
+       [](const Paths& paths, const AnyOptions& options) { return kineto::read_kineto(paths, options.kineto); }},
+  }};
+  return all;
+}
+
+const Format* format_of(const std::string& path) {
+  const std::string head = head_of(path);
+  for (const Format& format : formats())
+    if (format.is(path, head)) return &format;
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_any(const std::string& path) {
+  return format_of(path) != nullptr;
+}
+
+programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options) {
+  const Format* format = format_of(paths.front());
+  if (format == nullptr) {
+    std::vector<const char*> names;
+    for (const Format& one : formats()) names.push_back(one.name);
+    throw core::InputError(fmt::format("is none of {}", fmt::join(names, ", ")), paths.front());
+  }
+  if (paths.size() > 1 && !format->has_file_per_rank)
+    throw core::InputError(fmt::format("is {}, which is read alone", format->name), paths.front());
+  return format->read(paths, options);
+}
+
+}  // namespace manyworlds::experiments::traces

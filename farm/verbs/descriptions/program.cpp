@@ -1,0 +1,245 @@
+// `manyworlds program FILE`: what a program file, a trace or the experiment of a spec has its ranks do; and writes it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
+#include "core/step/layout/as_given.hpp"
+#include "core/step/run/simulation_context.hpp"
+#include "experiments/chakra/write_traces.hpp"
+#include "experiments/goal/write_goal.hpp"
+#include "experiments/programs/program_file.hpp"
+#include "experiments/programs/timed_programs.hpp"
+#include "experiments/traces/read_any.hpp"
+#include "farm/cli/options/one_experiment.hpp"
+#include "farm/cli/parsing/command.hpp"
+#include "farm/system/exit_code.hpp"
+#include "io/results/number_format.hpp"
+
+namespace manyworlds::farm::commands {
+namespace {
+
+using namespace experiments::programs;
+using Json = nlohmann::ordered_json;
+
+/// What operations of one kind amount to, in one program.
+struct Sum {
+  std::int64_t count = 0, bytes = 0;
+  double us = 0;
+};
+
+std::string kind_of(const StreamOp& op) {
+  if (std::holds_alternative<KernelWork>(op.work)) return "kernel";
+  if (std::holds_alternative<CopyWork>(op.work)) return "copy";
+  if (std::holds_alternative<HostWork>(op.work)) return "host";
+  const auto& call = std::get<Communication>(op.work);
+  if (call.kind == core::collective::Kind::send) return call.receives ? "receive" : "send";
+  return core::collective::name_of(call.kind);
+}
+
+Sum sum_of(const StreamOp& op) {
+  if (const auto* kernel = std::get_if<KernelWork>(&op.work))
+    return {1, kernel->bytes, kernel->measured_us.value_or(0)};
+  if (const auto* copy = std::get_if<CopyWork>(&op.work)) return {1, copy->bytes, copy->measured_us.value_or(0)};
+  if (const auto* host = std::get_if<HostWork>(&op.work)) return {1, 0, host->us};
+  return {1, std::get<Communication>(op.work).bytes, 0};
+}
+
+void add(Sum& to, const Sum& other) {
+  to.count += other.count, to.bytes += other.bytes, to.us += other.us;
+}
+
+/// By kind, and by channel where it has one.
+std::map<std::pair<std::string, std::string>, Sum> sums_of(const StreamPrograms& programs, const RankProgram& program) {
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  for (const StreamOp& op : program.ops) {
+    const auto* call = std::get_if<Communication>(&op.work);
+    add(sums[{kind_of(op), call ? programs.ranks.channels[call->channel].name : ""}], sum_of(op));
+  }
+  return sums;
+}
+
+std::int64_t peak_of(const RankProgram& program) {
+  std::int64_t bytes = 0, peak = 0;
+  for (const Allocation& one : program.allocations) peak = std::max(peak, bytes += one.bytes);
+  return peak;
+}
+
+std::vector<std::int64_t> ranks_by_program(const StreamPrograms& programs) {
+  std::vector<std::int64_t> ranks(programs.programs.size());
+  for (const std::uint32_t program : programs.ranks.program_of_rank) ++ranks[program];
+  return ranks;
+}
+
+Json as_json(const Imported& imported) {
+  const StreamPrograms& programs = imported.programs;
+  Json all{{"name", programs.name},
+           {"origin", programs.origin},
+           {"gpu", programs.gpu},
+           {"notes", programs.notes},
+           {"ranks", programs.ranks.program_of_rank.size()},
+           {"programs", Json::array()}};
+  const std::vector<std::int64_t> ranks = ranks_by_program(programs);
+  for (std::size_t i = 0; i < programs.programs.size(); ++i) {
+    const RankProgram& program = programs.programs[i];
+    Json one{{"name", program.name},
+             {"ranks", ranks[i]},
+             {"operations", program.ops.size()},
+             {"streams", program.streams.size()},
+             {"peak_bytes", peak_of(program)},
+             {"sums", Json::array()}};
+    for (const auto& [what, sum] : sums_of(programs, program))
+      one["sums"].push_back(
+          {{"kind", what.first}, {"channel", what.second}, {"count", sum.count}, {"bytes", sum.bytes}, {"us", sum.us}});
+    all["programs"].push_back(std::move(one));
+  }
+  all["dependencies"] = {{"exact", imported.dependencies.exact},
+                         {"inferred", imported.dependencies.inferred},
+                         {"contradicted", imported.dependencies.contradicted}};
+  all["account"] = imported.account;
+  return all;
+}
+
+std::string as_text(const StreamPrograms& programs, const std::string& source) {
+  std::string text = fmt::format("{}: {}\n", programs.name.empty() ? "programs" : programs.name, source);
+  const auto line = [&](const char* title, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<16}{}\n", title, value);
+  };
+  line("origin", programs.origin);
+  line("measured on", programs.gpu);
+  line("ranks",
+       fmt::format("{}, {} distinct programs", programs.ranks.program_of_rank.size(), programs.programs.size()));
+  for (const std::string& note : programs.notes) line("assumed", note);
+  const std::vector<std::int64_t> ranks = ranks_by_program(programs);
+  for (std::size_t i = 0; i < programs.programs.size(); ++i) {
+    const RankProgram& program = programs.programs[i];
+    text +=
+        fmt::format("{}: {} ranks, {} operations on {} streams{}\n", program.name, ranks[i], program.ops.size(),
+                    program.streams.size(),
+                    peak_of(program) > 0
+                        ? fmt::format(", {} at most", io::with_si_prefix(static_cast<double>(peak_of(program)), "B"))
+                        : "");
+    for (const auto& [what, sum] : sums_of(programs, program)) {
+      const auto& [kind, channel] = what;
+      text += fmt::format(
+          "  {:<16}{:<16}{:>8}{}{}\n", kind, channel, sum.count,
+          sum.us > 0 ? fmt::format("  {}", io::with_si_prefix(sum.us * 1e-6, "s")) : "",
+          sum.bytes > 0 ? fmt::format("  {}", io::with_si_prefix(static_cast<double>(sum.bytes), "B")) : "");
+    }
+  }
+  return text;
+}
+
+/// Returns the programs of the experiment in a spec.
+StreamPrograms programs_of_spec(const cxxopts::ParseResult& parsed) {
+  const experiments::Sweep sweep = one_experiment(parsed, {});
+  experiments::GraphCache graphs;
+  const core::step::Configuration configuration = configure(sweep.experiments.front(), graphs);
+  if (configuration.programs) throw core::InputError("has given programs itself: name their file instead", sweep.name);
+  if (configuration.is_mixed()) throw core::InputError("programs are of machines of one kind", sweep.name);
+  core::step::SimulationContext context;
+  const core::step::CompiledStep compiled = context.compile(configuration);
+  StreamPrograms programs = as_stream_programs(core::step::as_given(configuration, compiled.layout()), sweep.name);
+  programs.gpu = sweep.experiments.front().settings.text("cluster.gpu.name");
+  programs.origin = "an experiment of Manyworlds";
+  return programs;
+}
+
+void add_reader_options(cxxopts::Options& options) {
+  options.add_options("readers")("step", "of a profiler's traces: the N of ProfilerStep#N alone",
+                                 cxxopts::value<std::int64_t>(), "N")(
+      "collectives", "of a profiler's traces: simulated, as-recorded, or without-waiting",
+      cxxopts::value<std::string>()->default_value("simulated"),
+      "HOW")("alike", "of a profiler's traces: the only one stands for all ranks of its job")(
+      "ranks", "how many ranks run a workload of SimAI or a single trace of Chakra", cxxopts::value<std::uint32_t>(),
+      "N")("groups", "of Chakra's traces: ASTRA-sim's file of groups", cxxopts::value<std::string>(), "FILE")(
+      "one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim");
+}
+
+experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
+  using experiments::kineto::Collectives;
+  experiments::traces::AnyOptions options;
+  if (parsed.count("step") > 0) options.kineto.step = parsed["step"].as<std::int64_t>();
+  const auto how = parsed["collectives"].as<std::string>();
+  constexpr std::array<const char*, 3> kHow{"simulated", "as-recorded", "without-waiting"};
+  const auto found = std::find(kHow.begin(), kHow.end(), how);
+  if (found == kHow.end())
+    throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
+  options.kineto.collectives = static_cast<Collectives>(found - kHow.begin());
+  options.kineto.alike = parsed.count("alike") > 0;
+  if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
+  if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
+  options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
+  return options;
+}
+
+/// Writes a text to a file.
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw core::InputError("cannot be written", path);
+}
+
+void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
+  if (parsed.count("to") > 0) write_file(parsed["to"].as<std::string>(), program_file_text(programs));
+  if (parsed.count("goal") > 0)
+    write_file(parsed["goal"].as<std::string>(), experiments::goal::goal_text(programs, programs.name));
+  if (parsed.count("chakra") > 0) experiments::chakra::write_trace_files(programs, parsed["chakra"].as<std::string>());
+}
+
+std::string account_text(const Imported& imported) {
+  std::string text;
+  const Dependencies& found = imported.dependencies;
+  if (found != Dependencies())
+    text += fmt::format("{:<16}{} exact, {} inferred, {} contradicted by times\n", "dependencies", found.exact,
+                        found.inferred, found.contradicted);
+  if (imported.recorded_us > 0)
+    text += fmt::format("{:<16}{}\n", "recorded", io::with_si_prefix(imported.recorded_us * 1e-6, "s"));
+  for (const std::string& line : imported.account) text += fmt::format("{:<16}{}\n", "read", line);
+  return text;
+}
+
+int run_program(const Invocation& invocation) {
+  cxxopts::Options options("manyworlds program",
+                           "What the ranks of a program file, a trace, or the experiment in a spec do "
+                           "(docs/programs.md).");
+  add_experiment_options(options);
+  options.add_options()("files", "more files: the traces of further ranks", cxxopts::value<std::vector<std::string>>())(
+      "to", "writes a program file", cxxopts::value<std::string>(), "FILE")(
+      "chakra", "writes traces of Chakra, PREFIX.0.et and on", cxxopts::value<std::string>(), "PREFIX")(
+      "goal", "writes a schedule of GOAL", cxxopts::value<std::string>(), "FILE")("json", "as JSON");
+  add_reader_options(options);
+  options.parse_positional({"spec", "files"});
+  options.positional_help("FILE...");
+  const auto parsed = parse(options, invocation.arguments);
+  if (!parsed) return kExitDone;
+  std::vector<std::string> paths{required(*parsed, "spec")};
+  if (parsed->count("files") > 0)
+    for (const std::string& path : (*parsed)["files"].as<std::vector<std::string>>()) paths.push_back(path);
+  const bool is_spec = paths.front().ends_with(".yaml") || paths.front().ends_with(".yml");
+  Imported imported;
+  if (is_spec)
+    imported.programs = programs_of_spec(*parsed);
+  else
+    imported = experiments::traces::read_any(paths, reader_options(*parsed));
+  write_programs(imported.programs, *parsed);
+  if (parsed->count("json") > 0)
+    std::cout << as_json(imported).dump(2) << '\n';
+  else
+    std::cout << as_text(imported.programs, paths.front()) << account_text(imported);
+  return kExitDone;
+}
+
+}  // namespace
+
+Command program_command() {
+  return {.name = "program", .summary = "what a program file has ranks do; an experiment as one", .run = run_program};
+}
+
+}  // namespace manyworlds::farm::commands
