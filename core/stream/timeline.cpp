@@ -53,20 +53,24 @@ Timeline::Timeline(const std::vector<Program>& programs, std::vector<std::uint32
 }
 
 Timeline::ProgramStreams Timeline::streams_of(const Program& program) {
+  std::size_t names = 0;
+  for (const Op& op : program.ops) names = std::max(names, static_cast<std::size_t>(op.stream) + 1);
+  std::vector<std::uint32_t> sizes(names, 0), number_of(names, 0);  // by name: its operations, and its number
+  for (const Op& op : program.ops) ++sizes[static_cast<std::size_t>(op.stream)];
   ProgramStreams streams;
-  for (const Op& op : program.ops) streams.names.push_back(op.stream);
-  std::sort(streams.names.begin(), streams.names.end());
-  streams.names.erase(std::unique(streams.names.begin(), streams.names.end()), streams.names.end());
-  streams.ops.resize(streams.names.size());
-  const auto number_of = [&](workload::Stream name) {
-    return std::lower_bound(streams.names.begin(), streams.names.end(), name) - streams.names.begin();
-  };
+  for (std::size_t name = 0; name < names; ++name) {
+    if (sizes[name] == 0) continue;
+    if (static_cast<workload::Stream>(name) == workload::Stream::compute) streams.compute = streams.size();
+    number_of[name] = static_cast<std::uint32_t>(streams.size());
+    streams.ops.emplace_back().reserve(sizes[name]);
+  }
+  streams.stream.reserve(program.ops.size());
+  streams.position.reserve(program.ops.size());
   for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
-    const auto stream = static_cast<std::size_t>(number_of(program.ops[op].stream));
-    streams.stream.push_back(static_cast<std::uint32_t>(stream));
+    const std::uint32_t stream = number_of[static_cast<std::size_t>(program.ops[op].stream)];
+    streams.stream.push_back(stream);
     streams.position.push_back(static_cast<std::uint32_t>(streams.ops[stream].size()));
     streams.ops[stream].push_back(op);
-    if (program.ops[op].stream == workload::Stream::compute) streams.compute = stream;
   }
   return streams;
 }

@@ -109,7 +109,6 @@ class Timeline {
  private:
   /// The operations of a program by stream. Streams are numbered here among those that the program uses, ascending.
   struct ProgramStreams {
-    std::vector<workload::Stream> names;          // by stream
     std::vector<std::vector<std::uint32_t>> ops;  // by stream
     std::vector<std::uint32_t> stream, position;  // by op: its stream, and its position there
     std::size_t compute = SIZE_MAX;               // the compute stream, if it is used
