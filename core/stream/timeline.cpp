@@ -20,8 +20,8 @@ bool is_pipeline(Role role) {
 }
 
 StepPart exposed_part(const Program& program, Role role) {
-  return workload::is_of_channel(role) ? program.exposed_channels.at(workload::channel_of(role))
-                                       : workload::exposed_part(role);
+  return workload::is_of_dimension(role) ? program.exposed_dimensions.at(workload::dimension_of(role))
+                                         : workload::exposed_part(role);
 }
 
 }  // namespace

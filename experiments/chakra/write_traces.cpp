@@ -16,7 +16,7 @@ using core::InputError;
 using core::collective::Kind;
 using programs::Communication;
 
-/// Where the rank's own part stands until trace_of_rank() puts it there: attribute values that name a channel.
+/// Where the rank's own part stands until trace_of_rank() puts it there: attribute values that name a dimension.
 constexpr const char* kGroup = "pg_name";
 constexpr const char* kReceiver = "comm_dst";
 constexpr const char* kSender = "comm_src";
@@ -122,8 +122,8 @@ class ProgramWriter {
       node.type = static_cast<std::uint32_t>(call.receives ? NodeType::comm_recv : NodeType::comm_send);
       integer(node, "comm_size", call.bytes);
       for (const char* end : {kSender, kReceiver})
-        node.attributes.push_back(Attribute::of(end, Attribute::kInt32, call.channel));
-      node.attributes.push_back(Attribute::of("comm_tag", Attribute::kInt32, call.channel));
+        node.attributes.push_back(Attribute::of(end, Attribute::kInt32, call.dimension));
+      node.attributes.push_back(Attribute::of("comm_tag", Attribute::kInt32, call.dimension));
       return;
     }
     node.type = static_cast<std::uint32_t>(NodeType::comm_coll);
@@ -134,7 +134,7 @@ class ProgramWriter {
           name_);
     integer(node, "comm_type", static_cast<std::int64_t>(type_of(call.kind)));
     integer(node, "comm_size", call.bytes);
-    node.attributes.push_back(Attribute::of_text(kGroup, std::to_string(call.channel)));
+    node.attributes.push_back(Attribute::of_text(kGroup, std::to_string(call.dimension)));
     if (is_rooted && !call.split.even()) {
       const auto root = std::max_element(call.split.bytes.begin(), call.split.bytes.end()) - call.split.bytes.begin();
       integer(node, "root_rank", root);
@@ -153,7 +153,7 @@ class ProgramWriter {
   double rounded_us_ = 0;
 };
 
-/// The groups of each rank: in a channel, as a sender, as a receiver.
+/// The groups of each rank: in a dimension, as a sender, as a receiver.
 class Places {
  public:
   Places(const programs::StreamPrograms& programs, std::uint32_t rank) : ranks_(programs.ranks) {
@@ -161,13 +161,13 @@ class Places {
       const core::workload::GivenGroup& group = ranks_.groups[i];
       const auto place = std::find(group.ranks.begin(), group.ranks.end(), rank);
       if (place == group.ranks.end()) continue;
-      const bool is_pair = ranks_.channels[group.channel].kind != core::workload::ChannelKind::groups;
-      groups_[{group.channel, is_pair && place != group.ranks.begin()}] = i;
+      const bool is_pair = ranks_.dimensions[group.dimension].kind != core::workload::DimensionKind::groups;
+      groups_[{group.dimension, is_pair && place != group.ranks.begin()}] = i;
     }
   }
-  std::size_t group(std::uint32_t channel, bool receives) const { return groups_.at({channel, receives}); }
-  const std::vector<std::uint32_t>& members(std::uint32_t channel, bool receives) const {
-    return ranks_.groups[group(channel, receives)].ranks;
+  std::size_t group(std::uint32_t dimension, bool receives) const { return groups_.at({dimension, receives}); }
+  const std::vector<std::uint32_t>& members(std::uint32_t dimension, bool receives) const {
+    return ranks_.groups[group(dimension, receives)].ranks;
   }
 
  private:
@@ -179,7 +179,7 @@ std::string groups_text(const programs::StreamPrograms& programs) {
   std::string text = "{";
   for (std::size_t i = 0; i < programs.ranks.groups.size(); ++i) {
     const core::workload::GivenGroup& group = programs.ranks.groups[i];
-    if (programs.ranks.channels[group.channel].kind != core::workload::ChannelKind::groups) continue;
+    if (programs.ranks.dimensions[group.dimension].kind != core::workload::DimensionKind::groups) continue;
     text += fmt::format("{}\n \"{}\": [{}]", text.size() > 1 ? "," : "", number_of(i), fmt::join(group.ranks, ", "));
   }
   return text + "\n}\n";
@@ -218,9 +218,9 @@ Trace trace_of_rank(const WrittenTraces& written, const programs::StreamPrograms
       if (attribute.name == "comm_size") size = &attribute.bits;
       if (attribute.name == "comm_type") gathers = attribute.bits == static_cast<std::uint64_t>(CommType::all_gather);
       if (attribute.name == kGroup) {
-        const auto channel = static_cast<std::uint32_t>(std::stoul(attribute.bytes));
-        members = places.members(channel, false).size();
-        attribute.bytes = std::to_string(number_of(places.group(channel, false)));
+        const auto dimension = static_cast<std::uint32_t>(std::stoul(attribute.bytes));
+        members = places.members(dimension, false).size();
+        attribute.bytes = std::to_string(number_of(places.group(dimension, false)));
       }
       if (attribute.name == kSender || attribute.name == kReceiver)
         attribute.bits =

@@ -20,7 +20,7 @@ struct WrittenTraces {
 /// Returns what is written of `programs`: a node per operation with the data dependencies of its stream's order and of
 /// what it waits for, and the attributes that ASTRA-sim's feeder reads: is_cpu_op, comm_type, comm_size (of an
 /// all-gather, what one member gives), pg_name, comm_src, comm_dst, comm_tag, tensor_size, num_ops. Times are whole
-/// microseconds in duration_micros, of 1 at least, and exact in our own `measured_us`. Every channel has a tag, every
+/// microseconds in duration_micros, of 1 at least, and exact in our own `measured_us`. Every dimension has a tag, every
 /// group a number from 1 on. Throws core::InputError for what the schema has no form for: kernels with no time, uneven
 /// divisions of an all-to-all.
 WrittenTraces write_traces(const programs::StreamPrograms& programs, const std::string& name);

@@ -21,7 +21,7 @@ using core::collective::Kind;
 using programs::Communication;
 
 constexpr std::size_t kMaxLines = 100'000'000;
-constexpr std::uint32_t kTagBits = 20, kTagMask = (1u << kTagBits) - 1, kMaxChannels = 1u << (32 - kTagBits);
+constexpr std::uint32_t kTagBits = 20, kTagMask = (1u << kTagBits) - 1, kMaxDimensions = 1u << (32 - kTagBits);
 
 core::collective::Algorithm algorithm_of(Kind kind, const GoalAlgorithms& algorithms) {
   if (kind == Kind::all_to_all) return algorithms.all_to_all;
@@ -93,23 +93,23 @@ class Expansions {
   std::map<core::collective::Shape, std::unique_ptr<Expanded>> known_;
 };
 
-/// Where a rank stands in the groups of its channels, and which tags these have.
+/// Where a rank stands in the groups of its dimensions, and which tags these have.
 class Places {
  public:
   explicit Places(const programs::StreamPrograms& programs) : programs_(programs) {
     for (std::uint32_t i = 0; i < programs.ranks.groups.size(); ++i) {
       const core::workload::GivenGroup& group = programs.ranks.groups[i];
-      const bool is_pair = programs.ranks.channels[group.channel].kind != core::workload::ChannelKind::groups;
+      const bool is_pair = programs.ranks.dimensions[group.dimension].kind != core::workload::DimensionKind::groups;
       for (std::uint32_t member = 0; member < group.ranks.size(); ++member)
-        places_[{group.ranks[member], group.channel, is_pair && member == 1}] = {i, member};
+        places_[{group.ranks[member], group.dimension, is_pair && member == 1}] = {i, member};
     }
   }
 
   struct Place {
     std::uint32_t group = 0, member = 0;
   };
-  Place of(std::uint32_t rank, std::uint32_t channel, bool receives) const {
-    return places_.at({rank, channel, receives});
+  Place of(std::uint32_t rank, std::uint32_t dimension, bool receives) const {
+    return places_.at({rank, dimension, receives});
   }
   const std::vector<std::uint32_t>& ranks(Place place) const { return programs_.ranks.groups[place.group].ranks; }
 
@@ -180,23 +180,23 @@ class RankWriter {
     return *us;
   }
 
-  /// Returns the first tag of `count` operations in a channel, which both ends count alike. They come again after 2^20,
-  /// when those with the same tag are in order.
-  std::uint32_t next_tags(std::uint32_t channel, bool receives, std::size_t count) {
-    std::uint64_t& used = tags_[{channel, receives}];
+  /// Returns the first tag of `count` operations in a dimension, which both ends count alike. They come again after
+  /// 2^20, when those with the same tag are in order.
+  std::uint32_t next_tags(std::uint32_t dimension, bool receives, std::size_t count) {
+    std::uint64_t& used = tags_[{dimension, receives}];
     const std::uint64_t first = used;
     used += count;
     return static_cast<std::uint32_t>(first & kTagMask);
   }
-  static std::uint32_t tag_of(std::uint32_t channel, std::uint32_t first, std::uint32_t number) {
-    return channel << kTagBits | ((first + number) & kTagMask);
+  static std::uint32_t tag_of(std::uint32_t dimension, std::uint32_t first, std::uint32_t number) {
+    return dimension << kTagBits | ((first + number) & kTagMask);
   }
 
   void write_transfer(const std::string& label, const Communication& call, std::uint32_t stream,
                       const std::vector<std::uint32_t>& before) {
-    const Places::Place place = places_.of(rank_, call.channel, call.receives);
+    const Places::Place place = places_.of(rank_, call.dimension, call.receives);
     const std::uint32_t peer = places_.ranks(place)[call.receives ? 0 : 1];
-    const std::uint32_t tag = tag_of(call.channel, next_tags(call.channel, call.receives, 1), 0);
+    const std::uint32_t tag = tag_of(call.dimension, next_tags(call.dimension, call.receives, 1), 0);
     line(fmt::format("{}: {} {}b {} {} tag {} cpu {}", label, call.receives ? "recv" : "send", call.bytes,
                      call.receives ? "from" : "to", peer, tag, stream));
     after(label, before);
@@ -204,10 +204,10 @@ class RankWriter {
 
   void write_collective(const std::string& label, const Communication& call, std::uint32_t stream,
                         const std::vector<std::uint32_t>& before) {
-    const Places::Place place = places_.of(rank_, call.channel, false);
+    const Places::Place place = places_.of(rank_, call.dimension, false);
     const std::vector<std::uint32_t>& ranks = places_.ranks(place);
     const Expanded& expanded = expansions_.of(call, static_cast<std::uint32_t>(ranks.size()));
-    const std::uint32_t first = next_tags(call.channel, false, expanded.before.size());
+    const std::uint32_t first = next_tags(call.dimension, false, expanded.before.size());
     const std::string begin = label + "b";
     line(fmt::format("{}: calc 0 cpu {}", begin, stream));
     after(begin, before);
@@ -219,7 +219,7 @@ class RankWriter {
       const std::string name = fmt::format("{}t{}", label, transfer);
       line(fmt::format("{}: {} {}b {} {} tag {} cpu {}", name, receives ? "recv" : "send",
                        expanded.dag.transfers[transfer].bytes, receives ? "from" : "to", ranks[receives ? from : to],
-                       tag_of(call.channel, first, transfer), stream));
+                       tag_of(call.dimension, first, transfer), stream));
       line(fmt::format("{} requires {}", name, begin));
       for (const std::uint32_t earlier : expanded.before[transfer]) {
         const auto [earlier_from, earlier_to] = expanded.ends(earlier);
@@ -243,7 +243,7 @@ class RankWriter {
   const std::string& name_;
   std::string& text_;
   std::size_t& lines_;
-  std::map<std::pair<std::uint32_t, bool>, std::uint64_t> tags_;  // used, by channel and end
+  std::map<std::pair<std::uint32_t, bool>, std::uint64_t> tags_;  // used, by dimension and end
 };
 
 }  // namespace
@@ -251,8 +251,8 @@ class RankWriter {
 std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,
                       const GoalAlgorithms& algorithms) {
   const auto ranks = static_cast<std::uint32_t>(programs.ranks.program_of_rank.size());
-  if (programs.ranks.channels.size() >= kMaxChannels)
-    throw InputError(fmt::format("has more than {} channels, and GOAL no tags for them", kMaxChannels - 1), name);
+  if (programs.ranks.dimensions.size() >= kMaxDimensions)
+    throw InputError(fmt::format("has more than {} dimensions, and GOAL no tags for them", kMaxDimensions - 1), name);
   const Places places(programs);
   Expansions expansions(algorithms, name);
   std::string text = fmt::format("num_ranks {}\n", ranks);

@@ -19,8 +19,8 @@ struct GoalAlgorithms {
 /// Returns the text of programs: kernels and copies as calc of whole nanoseconds on a cpu for each stream, transfers as
 /// send and recv with tags of their own, collectives as the transfers of an algorithm with their dependencies between a
 /// calc 0 that begins and one that ends them. Streams are stated by requires. Throws InputError for kernels and copies
-/// with no time, for more than 256 streams, 4,095 channels or 100,000,000 lines, and for an algorithm that does not do
-/// a kind, has switches, or has a member wait for a transfer of others.
+/// with no time, for more than 256 streams, 4,095 dimensions or 100,000,000 lines, and for an algorithm that does not
+/// do a kind, has switches, or has a member wait for a transfer of others.
 std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,
                       const GoalAlgorithms& algorithms = {});
 

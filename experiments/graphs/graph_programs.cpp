@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "experiments/graphs/group_channels.hpp"
+#include "experiments/graphs/group_dimensions.hpp"
 #include "experiments/programs/check_communication.hpp"
 
 namespace manyworlds::experiments::graphs {
@@ -13,11 +13,11 @@ namespace {
 
 using core::InputError;
 using core::collective::Kind;
-using core::workload::ChannelKind;
+using core::workload::DimensionKind;
 using programs::Communication;
 
 constexpr std::uint32_t kNone = 0xffffffff;
-constexpr std::size_t kMaxChannels = 13'000;  // roles of a step are 16 bits wide
+constexpr std::size_t kMaxDimensions = 13'000;  // roles of a step are 16 bits wide
 
 /// FNV-1a over what tells most programs apart; equal ones are then compared in full.
 class Hash {
@@ -39,7 +39,7 @@ std::uint64_t hash_of(const programs::RankProgram& program) {
     hash.add(op.work.index());
     for (const std::uint32_t before : op.after) hash.add(before);
     if (const auto* call = std::get_if<Communication>(&op.work)) {
-      hash.add(call->channel);
+      hash.add(call->dimension);
       hash.add(static_cast<std::uint64_t>(call->bytes));
     }
   }
@@ -53,7 +53,7 @@ GraphPrograms::GraphPrograms(std::uint32_t ranks, std::vector<std::vector<std::u
     : ranks_(ranks),
       groups_(std::move(groups)),
       exposed_(std::move(exposed)),
-      channel_of_group_(channels_of(groups_)),
+      dimension_of_group_(dimensions_of(groups_)),
       is_used_(groups_.size()),
       draft_of_rank_(ranks, kNone) {
   exposed_.resize(groups_.size(), core::workload::StepPart::exposed_other);
@@ -75,7 +75,7 @@ programs::StreamOp GraphPrograms::op_of(std::uint32_t rank, const RankGraph& gra
       throw InputError(fmt::format("node {} is a collective of a group that rank {} is not in", node.id, rank),
                        graph.name);
     is_used_[call->group] = true;
-    work.channel = channel_of_group_[call->group];
+    work.dimension = dimension_of_group_[call->group];
     work.kind = call->kind;
     work.bytes = call->bytes;
     const bool is_rooted = call->kind == Kind::broadcast || call->kind == Kind::reduce;
@@ -187,14 +187,14 @@ std::vector<GraphPrograms::LanesOfRank> GraphPrograms::lanes(const std::string& 
   return lanes;
 }
 
-std::uint32_t GraphPrograms::channel_of(std::uint32_t distance, std::uint32_t lane) {
+std::uint32_t GraphPrograms::dimension_of(std::uint32_t distance, std::uint32_t lane) {
   core::workload::GivenRanks& ranks = result_.programs.ranks;
   const auto [known, is_new] =
-      channel_of_pairs_.try_emplace({distance, lane}, static_cast<std::uint32_t>(ranks.channels.size()));
+      dimension_of_pairs_.try_emplace({distance, lane}, static_cast<std::uint32_t>(ranks.dimensions.size()));
   if (is_new)
-    ranks.channels.push_back(
+    ranks.dimensions.push_back(
         {lane == 0 ? fmt::format("to {} ranks on", distance) : fmt::format("to {} ranks on, lane {}", distance, lane),
-         ChannelKind::pairs, core::workload::StepPart::exposed_other});
+         DimensionKind::pairs, core::workload::StepPart::exposed_other});
   return known->second;
 }
 
@@ -204,16 +204,16 @@ void GraphPrograms::add_groups() {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (!is_used_[i]) continue;
     const auto [known, is_new] =
-        renumbered.try_emplace(channel_of_group_[i], static_cast<std::uint32_t>(ranks.channels.size()));
+        renumbered.try_emplace(dimension_of_group_[i], static_cast<std::uint32_t>(ranks.dimensions.size()));
     if (is_new)
-      ranks.channels.push_back(
-          {fmt::format("groups of {}, {}", groups_[i].size(), renumbered.size()), ChannelKind::groups, exposed_[i]});
+      ranks.dimensions.push_back(
+          {fmt::format("groups of {}, {}", groups_[i].size(), renumbered.size()), DimensionKind::groups, exposed_[i]});
     ranks.groups.push_back({known->second, groups_[i]});
   }
   for (Draft& draft : drafts_)
     for (programs::StreamOp& op : draft.program.ops)
       if (auto* call = std::get_if<Communication>(&op.work); call != nullptr && call->kind != Kind::send)
-        call->channel = renumbered.at(call->channel);
+        call->dimension = renumbered.at(call->dimension);
 }
 
 programs::Imported GraphPrograms::finish(const std::string& what) {
@@ -232,21 +232,21 @@ programs::Imported GraphPrograms::finish(const std::string& what) {
     if (is_new) {
       programs::RankProgram& added = to.programs.emplace_back(draft.program);
       for (std::size_t i = 0; i < draft.transfers.size(); ++i)
-        std::get<Communication>(added.ops[draft.transfers[i].op].work).channel =
-            channel_of(draft.transfers[i].distance, lanes_of_rank[rank][i]);
+        std::get<Communication>(added.ops[draft.transfers[i].op].work).dimension =
+            dimension_of(draft.transfers[i].distance, lanes_of_rank[rank][i]);
       if (added.ops.empty()) throw InputError(fmt::format("rank {} has no operation that takes time", rank), what);
     }
-    std::map<std::uint32_t, std::uint32_t> peers;  // by channel, of those in which it sends
+    std::map<std::uint32_t, std::uint32_t> peers;  // by dimension, of those in which it sends
     for (std::size_t i = 0; i < draft.transfers.size(); ++i)
       if (!draft.transfers[i].receives)
-        peers.emplace(channel_of(draft.transfers[i].distance, lanes_of_rank[rank][i]),
+        peers.emplace(dimension_of(draft.transfers[i].distance, lanes_of_rank[rank][i]),
                       (rank + draft.transfers[i].distance) % ranks_);
-    for (const auto& [channel, peer] : peers) to.ranks.groups.push_back({channel, {rank, peer}});
-    if (to.ranks.channels.size() > kMaxChannels)
+    for (const auto& [dimension, peer] : peers) to.ranks.groups.push_back({dimension, {rank, peer}});
+    if (to.ranks.dimensions.size() > kMaxDimensions)
       throw InputError(
-          fmt::format("needs more than {} channels: so many groups overlap, or so many pairs of ranks have "
+          fmt::format("needs more than {} dimensions: so many groups overlap, or so many pairs of ranks have "
                       "transfers",
-                      kMaxChannels),
+                      kMaxDimensions),
           what);
   }
   to.slowed = core::workload::SlowedKernels::none;

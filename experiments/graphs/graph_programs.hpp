@@ -14,7 +14,7 @@
 namespace manyworlds::experiments::graphs {
 
 /// Takes the graph of each rank in turn and keeps one program of those that do the same: transfers are named by how far
-/// away their peer is, collectives by the channel of their group, so that 1,000 ranks cost as much as are distinct.
+/// away their peer is, collectives by the dimension of their group, so that 1,000 ranks cost as much as are distinct.
 class GraphPrograms {
  public:
   /// Groups are of ranks below `ranks`, in the order of their members.
@@ -39,7 +39,7 @@ class GraphPrograms {
     bool operator==(const PeerTransfer&) const = default;
   };
   struct Draft {
-    programs::RankProgram program;  // the channels of its transfers are not known yet
+    programs::RankProgram program;  // the dimensions of its transfers are not known yet
     std::vector<PeerTransfer> transfers;
     bool operator==(const Draft&) const = default;
   };
@@ -47,13 +47,13 @@ class GraphPrograms {
 
   programs::StreamOp op_of(std::uint32_t rank, const RankGraph& graph, const GraphNode& node);
   std::vector<LanesOfRank> lanes(const std::string& what) const;
-  std::uint32_t channel_of(std::uint32_t distance, std::uint32_t lane);
+  std::uint32_t dimension_of(std::uint32_t distance, std::uint32_t lane);
   void add_groups();
 
   std::uint32_t ranks_;
   std::vector<std::vector<std::uint32_t>> groups_;
   std::vector<core::workload::StepPart> exposed_;
-  std::vector<std::uint32_t> channel_of_group_;
+  std::vector<std::uint32_t> dimension_of_group_;
   std::vector<bool> is_used_;                                   // by group
   std::vector<std::map<std::uint32_t, std::uint32_t>> member_;  // by group: rank and member
   std::vector<Draft> drafts_;
@@ -61,7 +61,7 @@ class GraphPrograms {
   std::vector<std::uint32_t> draft_of_rank_;
   programs::Imported result_;
   programs::Names names_{result_.programs.names};
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channel_of_pairs_;  // by distance and lane
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> dimension_of_pairs_;  // by distance and lane
   std::int64_t left_out_ = 0;  // collectives of groups of one rank
   std::int64_t added_ = 0;
   std::size_t most_streams_ = 0;

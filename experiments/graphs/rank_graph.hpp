@@ -1,4 +1,4 @@
-// The operations of one rank and what each waits for, as a format states them: no streams, no channels.
+// The operations of one rank and what each waits for, as a format states them: no streams, no dimensions.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace manyworlds::experiments::kineto {
 namespace {
 
 using core::collective::Kind;
-using core::workload::ChannelKind;
+using core::workload::DimensionKind;
 using core::workload::StepPart;
 
 /// Ranks that communicate: a group, or a sender and a receiver.
@@ -217,12 +217,12 @@ class Matcher {
     const auto all = by_sequence ? matches_by_sequence(group) : matches_by_order(group);
     result_.unmatched += found - std::ssize(all) * std::ssize(group.members);
     if (all.empty()) return;
-    const std::uint32_t channel = channel_of(key, group);
-    for (const std::vector<std::size_t>& places : all) add_instance(key, group, places, channel, clocks);
+    const std::uint32_t dimension = dimension_of(key, group);
+    for (const std::vector<std::size_t>& places : all) add_instance(key, group, places, dimension, clocks);
   }
 
   void add_instance(const GroupKey& key, const Group& group, const std::vector<std::size_t>& places,
-                    std::uint32_t channel, ClockComparison& clocks) {
+                    std::uint32_t dimension, ClockComparison& clocks) {
     const auto instance = static_cast<std::uint32_t>(result_.shortest.size());
     NamedCollective what = group.members[0][places[0]].what;
     make_common(group, places, key.ranks.size(), what);
@@ -232,7 +232,7 @@ class Matcher {
       const Instance& one = group.members[member][places[member]];
       const DeviceOp& op = traces_[one.trace].ops[one.op];
       what.receives = one.what.receives;
-      result_.ops[one.trace].emplace(one.op, MatchedOp{channel, instance, what});
+      result_.ops[one.trace].emplace(one.op, MatchedOp{dimension, instance, what});
       shortest = std::min(shortest, op.duration);
       result_.matched_ns += static_cast<double>(op.duration);
       ends.push_back({one.trace, traces_[one.trace].base + op.end()});
@@ -262,8 +262,9 @@ class Matcher {
     ++result_.averaged;
   }
 
-  /// Returns the channel of a group: groups of one description and size share one as long as no rank is in two of them.
-  std::uint32_t channel_of(const GroupKey& key, const Group& group) {
+  /// Returns the dimension of a group: groups of one description and size share one as long as no rank is in two of
+  /// them.
+  std::uint32_t dimension_of(const GroupKey& key, const Group& group) {
     const std::int64_t step =
         key.is_pair ? static_cast<std::int64_t>(key.ranks[1]) - static_cast<std::int64_t>(key.ranks[0]) : 0;
     std::string name = group.description.empty() ? key.name : group.description;
@@ -272,12 +273,13 @@ class Matcher {
     const std::vector<std::vector<std::uint32_t>> groups = given_groups(key);
     for (int more = 1;; ++more) {
       const std::string unique = more == 1 ? name : fmt::format("{} ({})", name, more);
-      const auto [known, is_new] = channels_.try_emplace({unique, key.is_pair, key.ranks.size()});
+      const auto [known, is_new] = dimensions_.try_emplace({unique, key.is_pair, key.ranks.size()});
       auto& [number, used] = known->second;
       if (is_new) {
-        number = static_cast<std::uint32_t>(result_.channels.size());
+        number = static_cast<std::uint32_t>(result_.dimensions.size());
         const StepPart part = key.is_pair ? StepPart::exposed_pp : part_of(group.description);
-        result_.channels.push_back({unique_name(unique), key.is_pair ? ChannelKind::pairs : ChannelKind::groups, part});
+        result_.dimensions.push_back(
+            {unique_name(unique), key.is_pair ? DimensionKind::pairs : DimensionKind::groups, part});
       }
       std::set<std::pair<std::size_t, std::uint32_t>> roles;
       bool is_free = true;
@@ -309,11 +311,11 @@ class Matcher {
   std::string unique_name(const std::string& name) {
     for (int more = 0;; ++more) {
       std::string one = more == 0 ? name : fmt::format("{} [{}]", name, more);
-      if (channel_names_.insert(one).second) return one;
+      if (dimension_names_.insert(one).second) return one;
     }
   }
 
-  struct UsedChannel {
+  struct UsedDimension {
     std::uint32_t number = 0;
     std::set<std::pair<std::size_t, std::uint32_t>> used;  // roles of ranks
   };
@@ -322,8 +324,8 @@ class Matcher {
   const bool alike_;
   std::map<std::uint32_t, std::uint32_t> trace_of_rank_;
   std::map<GroupKey, Group> groups_;
-  std::map<std::tuple<std::string, bool, std::size_t>, UsedChannel> channels_;
-  std::set<std::string> channel_names_;
+  std::map<std::tuple<std::string, bool, std::size_t>, UsedDimension> dimensions_;
+  std::set<std::string> dimension_names_;
   MatchedCollectives result_;
 };
 

@@ -14,7 +14,7 @@ namespace manyworlds::experiments::kineto {
 
 /// A collective, or an end of a transfer, that all of its ranks have in their traces.
 struct MatchedOp {
-  std::uint32_t channel = 0;
+  std::uint32_t dimension = 0;
   std::uint32_t instance = 0;  // of all matched ones: the same for all ranks
   NamedCollective what;
 };
@@ -27,7 +27,7 @@ struct RankClock {
 };
 
 struct MatchedCollectives {
-  std::vector<core::workload::Channel> channels;
+  std::vector<core::workload::Dimension> dimensions;
   std::vector<core::workload::GivenGroup> groups;       // of positions in the list of traces
   std::vector<std::map<std::uint32_t, MatchedOp>> ops;  // by trace: of its operations
   std::vector<RankClock> clocks;                        // by trace

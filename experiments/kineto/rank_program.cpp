@@ -125,7 +125,7 @@ class Assembly {
     account(result.account);
     std::vector<Edge> edges = std::move(host_.edges);
     for (const OpEdge& edge : waits_.edges) edges.push_back({edge.from, edge.to});
-    keep_channels_in_order(edges);
+    keep_dimensions_in_order(edges);
     const std::vector<std::vector<std::uint32_t>> streams = streams_of(result.program);
     std::vector<std::int64_t> at;
     for (const DeviceOp& op : trace_.ops) at.push_back(op.start);
@@ -155,11 +155,11 @@ class Assembly {
   }
 
   /// NCCL runs the collectives of a communicator one after the other, whatever their streams.
-  void keep_channels_in_order(std::vector<Edge>& edges) const {
+  void keep_dimensions_in_order(std::vector<Edge>& edges) const {
     if (collectives_ != Collectives::simulated) return;
-    std::map<std::pair<std::uint32_t, bool>, std::uint32_t> last;  // by channel, and whether it receives
+    std::map<std::pair<std::uint32_t, bool>, std::uint32_t> last;  // by dimension, and whether it receives
     for (const auto& [op, matched] : matched_) {
-      const auto [known, is_new] = last.try_emplace({matched.channel, matched.what.receives}, op);
+      const auto [known, is_new] = last.try_emplace({matched.dimension, matched.what.receives}, op);
       if (!is_new && trace_.ops[known->second].stream != trace_.ops[op].stream) edges.push_back({known->second, op});
       known->second = op;
     }
@@ -241,7 +241,7 @@ class Assembly {
       else if (call != kNone)
         kernel.part = passes_.part_of(trace_.calls[call].thread, trace_.calls[call].start);
       const auto matched = matched_.find(number);
-      if (matched != matched_.end()) kernel.part = all_.channels[matched->second.channel].exposed;
+      if (matched != matched_.end()) kernel.part = all_.dimensions[matched->second.dimension].exposed;
       if (matched != matched_.end() && collectives_ == Collectives::without_waiting)
         kernel.measured_us = in_us(all_.shortest[matched->second.instance]);
       op.work = kernel;
@@ -250,19 +250,19 @@ class Assembly {
 
   programs::Communication communication(const MatchedOp& matched) const {
     programs::Communication work;
-    work.channel = matched.channel;
+    work.dimension = matched.dimension;
     work.receives = matched.what.receives;
     work.kind = matched.what.kind;
     work.bytes = matched.what.bytes;
     work.split.bytes = matched.what.counts;
     if (matched.what.root > 0)
       work.split = core::collective::rooted_split(static_cast<std::uint32_t>(matched.what.root),
-                                                  members_of(matched.channel), work.bytes);
+                                                  members_of(matched.dimension), work.bytes);
     return work;
   }
-  std::uint32_t members_of(std::uint32_t channel) const {
+  std::uint32_t members_of(std::uint32_t dimension) const {
     for (const core::workload::GivenGroup& group : all_.groups)
-      if (group.channel == channel) return static_cast<std::uint32_t>(group.ranks.size());  // of all of its groups
+      if (group.dimension == dimension) return static_cast<std::uint32_t>(group.ranks.size());  // of all of its groups
     return 0;
   }
 

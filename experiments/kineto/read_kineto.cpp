@@ -165,7 +165,7 @@ programs::Imported import_traces(std::vector<RankTrace> traces, const ReadOption
         fmt::format("All {} ranks do what rank {} did, in groups like its own.", *traces[0].world, *traces[0].rank));
   }
   if (options.collectives == Collectives::simulated)
-    to.ranks.channels = collectives.channels, to.ranks.groups = collectives.groups;
+    to.ranks.dimensions = collectives.dimensions, to.ranks.groups = collectives.groups;
   to.notes.emplace_back("Kernels have the times of the trace, beside the collectives that ran with them.");
   tell(traces, accounts, collectives, options.collectives, result);
   return result;

@@ -48,8 +48,8 @@ StreamOp stream_op(const Program& program, const Op& op, Streams& streams, Names
   }
   const core::workload::CollectiveCall& call = *op.collective();
   Communication work;
-  work.channel = static_cast<std::uint32_t>(core::workload::channel_of(call.role));
-  const std::size_t end = core::workload::end_in_channel(call.role);
+  work.dimension = static_cast<std::uint32_t>(core::workload::dimension_of(call.role));
+  const std::size_t end = core::workload::end_in_dimension(call.role);
   work.receives = end > 0 && end % 2 == 0;
   work.kind = call.kind;
   work.bytes = call.bytes;

@@ -17,16 +17,16 @@ namespace {
 
 using Calls = std::vector<const Communication*>;
 
-/// What a program does in each channel, as a member or a sender, and as a receiver.
+/// What a program does in each dimension, as a member or a sender, and as a receiver.
 class ProgramCalls {
  public:
-  ProgramCalls(const RankProgram& program, std::size_t channels) : by_end_{} {
-    for (std::vector<Calls>& of_channel : by_end_) of_channel.resize(channels);
+  ProgramCalls(const RankProgram& program, std::size_t dimensions) : by_end_{} {
+    for (std::vector<Calls>& of_dimension : by_end_) of_dimension.resize(dimensions);
     for (const StreamOp& op : program.ops)
       if (const auto* call = std::get_if<Communication>(&op.work))
-        by_end_[call->receives ? 1 : 0].at(call->channel).push_back(call);
+        by_end_[call->receives ? 1 : 0].at(call->dimension).push_back(call);
   }
-  const Calls& of(std::uint32_t channel, bool receives) const { return by_end_[receives ? 1 : 0][channel]; }
+  const Calls& of(std::uint32_t dimension, bool receives) const { return by_end_[receives ? 1 : 0][dimension]; }
 
  private:
   std::array<std::vector<Calls>, 2> by_end_;
@@ -54,37 +54,38 @@ std::string difference(const Calls& one, const Calls& other) {
 class GroupComparison {
  public:
   GroupComparison(const StreamPrograms& programs, const std::string& name) : programs_(programs), name_(name) {
-    for (const RankProgram& program : programs.programs) calls_.emplace_back(program, programs.ranks.channels.size());
-    known_.resize(programs.ranks.channels.size());
+    for (const RankProgram& program : programs.programs) calls_.emplace_back(program, programs.ranks.dimensions.size());
+    known_.resize(programs.ranks.dimensions.size());
   }
 
   void check(const core::workload::GivenGroup& group) {
-    const bool is_pair = programs_.ranks.channels[group.channel].kind != core::workload::ChannelKind::groups;
+    const bool is_pair = programs_.ranks.dimensions[group.dimension].kind != core::workload::DimensionKind::groups;
     const std::uint32_t first = program_of(group.ranks[0]);
     for (std::size_t i = 1; i < group.ranks.size(); ++i) {
       const std::uint32_t other = program_of(group.ranks[i]);
-      if ((first == other && !is_pair) || !known_[group.channel].emplace(first, other).second) continue;
+      if ((first == other && !is_pair) || !known_[group.dimension].emplace(first, other).second) continue;
       const std::string differs =
-          difference(calls_[first].of(group.channel, false), calls_[other].of(group.channel, is_pair));
+          difference(calls_[first].of(group.dimension, false), calls_[other].of(group.dimension, is_pair));
       if (!differs.empty())
         throw core::InputError(
-            fmt::format("ranks {} and {} do not do the same in their group of channel '{}': {}", group.ranks[0],
-                        group.ranks[i], programs_.ranks.channels[group.channel].name, differs),
+            fmt::format("ranks {} and {} do not do the same in their group of dimension '{}': {}", group.ranks[0],
+                        group.ranks[i], programs_.ranks.dimensions[group.dimension].name, differs),
             name_);
     }
     for (std::size_t i = 0; i < group.ranks.size(); ++i)
-      members_.emplace(group.ranks[i], group.channel, is_pair && i == 1);
+      members_.emplace(group.ranks[i], group.dimension, is_pair && i == 1);
   }
 
   /// Checks that nobody calls where it has no group.
   void check_alone() const {
     for (std::uint32_t rank = 0; rank < programs_.ranks.program_of_rank.size(); ++rank)
-      for (std::uint32_t channel = 0; channel < programs_.ranks.channels.size(); ++channel)
+      for (std::uint32_t dimension = 0; dimension < programs_.ranks.dimensions.size(); ++dimension)
         for (const bool receives : {false, true})
-          if (!calls_[program_of(rank)].of(channel, receives).empty() && members_.count({rank, channel, receives}) == 0)
+          if (!calls_[program_of(rank)].of(dimension, receives).empty() &&
+              members_.count({rank, dimension, receives}) == 0)
             throw core::InputError(
-                fmt::format("rank {} {} in channel '{}', in which it has no group", rank,
-                            receives ? "receives" : "communicates", programs_.ranks.channels[channel].name),
+                fmt::format("rank {} {} in dimension '{}', in which it has no group", rank,
+                            receives ? "receives" : "communicates", programs_.ranks.dimensions[dimension].name),
                 name_);
   }
 
@@ -94,8 +95,8 @@ class GroupComparison {
   const StreamPrograms& programs_;
   const std::string& name_;
   std::vector<ProgramCalls> calls_;                                       // by program
-  std::vector<std::set<std::pair<std::uint32_t, std::uint32_t>>> known_;  // by channel: programs that do the same
-  std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> members_;      // rank, channel, receives
+  std::vector<std::set<std::pair<std::uint32_t, std::uint32_t>>> known_;  // by dimension: programs that do the same
+  std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> members_;      // rank, dimension, receives
 };
 
 }  // namespace

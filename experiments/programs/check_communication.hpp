@@ -8,7 +8,7 @@
 namespace manyworlds::experiments::programs {
 
 /// Throws InputError, naming `name`, the group, the ranks and the operation, unless the n-th operations of all members
-/// of each group are the same, and all in a pair that is sent is received. Channels and ranks must be valid.
+/// of each group are the same, and all in a pair that is sent is received. Dimensions and ranks must be valid.
 void check_communication(const StreamPrograms& programs, const std::string& name);
 
 }  // namespace manyworlds::experiments::programs

@@ -24,7 +24,7 @@ namespace {
 
 using core::InputError;
 using core::collective::Kind;
-using core::workload::ChannelKind;
+using core::workload::DimensionKind;
 using core::workload::StepPart;
 using import::JsonView;
 using nlohmann::json;
@@ -116,7 +116,7 @@ class Reader {
           {kHeader,
            &Reader::header,
            {"name", "origin", "gpu", "tokens_per_step", "notes", "slowdown", "synchronised", "gpu_of_rank"}},
-          {"channel", &Reader::channel, {"kind", "part"}},
+          {"dimension", &Reader::dimension, {"kind", "part"}},
           {"groups", &Reader::groups, {"ranks"}},
           {"program", &Reader::program, {"ranks", "streams", "host_streams"}},
           {"kernel", &Reader::kernel, with({"us", "gemm", "dtype", "bytes", "flops", "part"})},
@@ -174,32 +174,32 @@ class Reader {
     result_.units_to_reduce = value.at("to_reduce").whole(0, 100'000);
   }
 
-  void channel(const JsonView& line) {
-    core::workload::Channel channel;
-    channel.name = line.at("channel").text();
-    if (!channels_.emplace(channel.name, result_.ranks.channels.size()).second)
-      throw InputError(fmt::format("channel '{}' is declared twice", channel.name));
-    if (!result_.programs.empty()) throw InputError("channels are declared before programs");
-    if (channels_.size() > 10'000) throw InputError("more than 10,000 channels");
+  void dimension(const JsonView& line) {
+    core::workload::Dimension dimension;
+    dimension.name = line.at("dimension").text();
+    if (!dimensions_.emplace(dimension.name, result_.ranks.dimensions.size()).second)
+      throw InputError(fmt::format("dimension '{}' is declared twice", dimension.name));
+    if (!result_.programs.empty()) throw InputError("dimensions are declared before programs");
+    if (dimensions_.size() > 10'000) throw InputError("more than 10,000 dimensions");
     if (const auto kind = line.find("kind"))
-      channel.kind = static_cast<ChannelKind>(choice(*kind, "kind", kChannelKinds));
-    if (const auto part = line.find("part")) channel.exposed = part_of(*part);
-    result_.ranks.channels.push_back(std::move(channel));
+      dimension.kind = static_cast<DimensionKind>(choice(*kind, "kind", kDimensionKinds));
+    if (const auto part = line.find("part")) dimension.exposed = part_of(*part);
+    result_.ranks.dimensions.push_back(std::move(dimension));
   }
 
   void groups(const JsonView& line) {
-    const std::uint32_t channel = channel_of(line.at("groups").text());
+    const std::uint32_t dimension = dimension_of(line.at("groups").text());
     line.at("ranks").for_each([&](const JsonView& ranks) {
-      result_.ranks.groups.push_back({channel, ranks_of(ranks)});
+      result_.ranks.groups.push_back({dimension, ranks_of(ranks)});
     });
   }
 
-  std::uint32_t channel_of(const std::string& name) const {
-    const auto found = channels_.find(name);
-    if (found != channels_.end()) return static_cast<std::uint32_t>(found->second);
+  std::uint32_t dimension_of(const std::string& name) const {
+    const auto found = dimensions_.find(name);
+    if (found != dimensions_.end()) return static_cast<std::uint32_t>(found->second);
     std::vector<std::string> known;
-    for (const auto& [one, number] : channels_) known.push_back(one);
-    throw InputError(fmt::format("no channel '{}' was declared{}", name, suggestion(name, known)));
+    for (const auto& [one, number] : dimensions_) known.push_back(one);
+    throw InputError(fmt::format("no dimension '{}' was declared{}", name, suggestion(name, known)));
   }
 
   void program(const JsonView& line) {
@@ -331,9 +331,9 @@ class Reader {
     std::vector<std::string> kinds;
     for (const Kind kind : kCollectives) kinds.emplace_back(core::collective::name_of(kind));
     work.kind = kCollectives[choice(line.at("collective"), "collective", kinds)];
-    work.channel = channel_of(line.at("in").text());
-    if (result_.ranks.channels[work.channel].kind != ChannelKind::groups)
-      throw InputError(fmt::format("channel '{}' has pairs, and no collectives", line.at("in").text()));
+    work.dimension = dimension_of(line.at("in").text());
+    if (result_.ranks.dimensions[work.dimension].kind != DimensionKind::groups)
+      throw InputError(fmt::format("dimension '{}' has pairs, and no collectives", line.at("in").text()));
     work.bytes = bytes_of(line, 1);
     if (const auto counts = line.find("counts"))
       counts->for_each([&](const JsonView& one) { work.split.bytes.push_back(one.whole()); });
@@ -348,19 +348,19 @@ class Reader {
     if (work.kind != Kind::broadcast && work.kind != Kind::reduce)
       throw InputError("only broadcast and reduce have a 'root'");
     if (root == 0) return;
-    work.split.bytes.assign(members_of(work.channel), 0);
+    work.split.bytes.assign(members_of(work.dimension), 0);
     if (static_cast<std::size_t>(root) >= work.split.bytes.size())
       throw InputError(fmt::format("'root' must be below {}, the members of its group", work.split.bytes.size()));
     work.split.bytes[static_cast<std::size_t>(root)] = work.bytes;
   }
 
-  /// Returns the number of ranks in the groups of a channel, which must be equal for collectives that tell members
+  /// Returns the number of ranks in the groups of a dimension, which must be equal for collectives that tell members
   /// apart.
-  std::size_t members_of(std::uint32_t channel) const {
+  std::size_t members_of(std::uint32_t dimension) const {
     std::set<std::size_t> sizes;
     for (const auto& group : result_.ranks.groups)
-      if (group.channel == channel) sizes.insert(group.ranks.size());
-    if (sizes.size() != 1) throw InputError("'root' and 'counts' need groups of one size in their channel");
+      if (group.dimension == dimension) sizes.insert(group.ranks.size());
+    if (sizes.size() != 1) throw InputError("'root' and 'counts' need groups of one size in their dimension");
     return *sizes.begin();
   }
 
@@ -369,7 +369,7 @@ class Reader {
     if (work.kind != Kind::all_to_all) throw InputError("only all_to_all has 'counts'");
     core::Int128 sum = 0;
     for (const std::int64_t bytes : work.split.bytes) sum += bytes;
-    if (work.split.bytes.size() != members_of(work.channel) || sum != work.bytes)
+    if (work.split.bytes.size() != members_of(work.dimension) || sum != work.bytes)
       throw InputError("'counts' must have the bytes of each member of the group, with 'bytes' as their sum");
   }
 
@@ -378,10 +378,10 @@ class Reader {
   void transfer(const JsonView& line, const char* member, bool receives) {
     Communication work;
     work.kind = Kind::send;
-    work.channel = channel_of(line.at(member).text());
+    work.dimension = dimension_of(line.at(member).text());
     work.receives = receives;
-    if (result_.ranks.channels[work.channel].kind == ChannelKind::groups)
-      throw InputError(fmt::format("channel '{}' has groups, in which nobody sends", line.at(member).text()));
+    if (result_.ranks.dimensions[work.dimension].kind == DimensionKind::groups)
+      throw InputError(fmt::format("dimension '{}' has groups, in which nobody sends", line.at(member).text()));
     work.bytes = bytes_of(line, 1);
     add(line, member).work = work;
   }
@@ -421,7 +421,7 @@ class Reader {
   bool has_header_ = false;
   StreamPrograms result_;
   Names names_{result_.names};
-  std::map<std::string, std::size_t> channels_, streams_;
+  std::map<std::string, std::size_t> dimensions_, streams_;
   std::vector<std::uint32_t> program_of_rank_;
   std::map<std::int64_t, std::optional<std::uint32_t>> events_;  // the operation that is waited for
   std::map<std::uint32_t, std::vector<std::uint32_t>> waiting_;  // by stream: what its next operation waits for

@@ -47,10 +47,10 @@ struct HostWork {
   bool operator==(const HostWork&) const = default;
 };
 
-/// A collective of the group in which the rank is, or one end of a transfer: the pair of a channel in which it sends or
-/// receives. The n-th operation of each member of a group in its channel is the same one.
+/// A collective of the group in which the rank is, or one end of a transfer: the pair of a dimension in which it sends
+/// or receives. The n-th operation of each member of a group in its dimension is the same one.
 struct Communication {
-  std::uint32_t channel = 0;
+  std::uint32_t dimension = 0;
   bool receives = false;
   core::collective::Kind kind = core::collective::Kind::all_reduce;
   std::int64_t bytes = 0;  // see core::collective::Kind

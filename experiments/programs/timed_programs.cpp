@@ -164,7 +164,8 @@ class ProgramTimer {
     time_all();
     core::workload::Program& to = given_.programs.emplace_back();
     to.labels = all_.names;
-    for (const core::workload::Channel& channel : all_.ranks.channels) to.exposed_channels.push_back(channel.exposed);
+    for (const core::workload::Dimension& dimension : all_.ranks.dimensions)
+      to.exposed_dimensions.push_back(dimension.exposed);
     const std::vector<Stream> streams = streams_of(program_, kernel_ps_, to.own_streams);
     for (std::size_t i = 0; i < program_.ops.size(); ++i) {
       const StreamOp& op = program_.ops[i];
@@ -210,7 +211,8 @@ class ProgramTimer {
 
   core::workload::CollectiveCall call_of(const Communication& work, core::workload::Program& to) const {
     core::workload::CollectiveCall call;
-    call.role = core::workload::role_in_channel(work.channel, all_.ranks.channels[work.channel].kind, work.receives);
+    call.role =
+        core::workload::role_in_dimension(work.dimension, all_.ranks.dimensions[work.dimension].kind, work.receives);
     call.kind = work.kind;
     call.bytes = work.bytes;
     const auto known = std::find(to.splits.begin(), to.splits.end(), work.split);

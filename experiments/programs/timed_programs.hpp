@@ -1,4 +1,4 @@
-// Stream programs on a GPU: their kernels timed, their streams and channels as a step knows them.
+// Stream programs on a GPU: their kernels timed, their streams and dimensions as a step knows them.
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@ namespace manyworlds::experiments::programs {
 
 inline constexpr const char* kHeader = "manyworlds_program";
 inline constexpr std::int64_t kVersion = 1;
-/// In the order of core::workload::ChannelKind.
-inline constexpr std::array<const char*, 3> kChannelKinds{"groups", "pairs", "slowing_pairs"};
+/// In the order of core::workload::DimensionKind.
+inline constexpr std::array<const char*, 3> kDimensionKinds{"groups", "pairs", "slowing_pairs"};
 /// In the order of CopyDirection.
 inline constexpr std::array<const char*, 5> kDirections{"host_to_device", "device_to_host", "device_to_device", "peer",
                                                         "set"};

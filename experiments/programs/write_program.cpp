@@ -38,11 +38,11 @@ class Writer {
 
   std::string text() {
     header();
-    for (const core::workload::Channel& channel : programs_.ranks.channels)
-      line(R"("channel":{},"kind":"{}","part":"{}")", quoted(channel.name),
-           kChannelKinds[static_cast<std::size_t>(channel.kind)], core::workload::name_of(channel.exposed));
+    for (const core::workload::Dimension& dimension : programs_.ranks.dimensions)
+      line(R"("dimension":{},"kind":"{}","part":"{}")", quoted(dimension.name),
+           kDimensionKinds[static_cast<std::size_t>(dimension.kind)], core::workload::name_of(dimension.exposed));
     for (const core::workload::GivenGroup& group : programs_.ranks.groups)
-      line(R"("groups":{},"ranks":[{}])", quoted(channel(group.channel)), list_of(group.ranks));
+      line(R"("groups":{},"ranks":[{}])", quoted(dimension(group.dimension)), list_of(group.ranks));
     for (std::uint32_t number = 0; number < programs_.programs.size(); ++number) program(number);
     return std::move(text_);
   }
@@ -54,7 +54,7 @@ class Writer {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
     text_ += "}\n";
   }
-  const std::string& channel(std::uint32_t number) const { return programs_.ranks.channels[number].name; }
+  const std::string& dimension(std::uint32_t number) const { return programs_.ranks.dimensions[number].name; }
 
   void header() {
     std::string more;
@@ -137,7 +137,7 @@ class Writer {
     if (work.kind == core::collective::Kind::send) {
       const char* end = work.receives ? "receive" : "send";
       add_name(op, end);
-      return line(R"("{}":{},"bytes":{}{})", end, quoted(channel(work.channel)), work.bytes, more_);
+      return line(R"("{}":{},"bytes":{}{})", end, quoted(dimension(work.dimension)), work.bytes, more_);
     }
     const std::string kind = core::collective::name_of(work.kind);
     add_name(op, kind);
@@ -149,7 +149,7 @@ class Writer {
                                                   work.split.bytes.begin());
       if (work.split.by_source) more_ += R"(,"by_source":true)";
     }
-    line(R"("collective":"{}","in":{},"bytes":{}{})", kind, quoted(channel(work.channel)), work.bytes, more_);
+    line(R"("collective":"{}","in":{},"bytes":{}{})", kind, quoted(dimension(work.dimension)), work.bytes, more_);
   }
 
   const StreamPrograms& programs_;

@@ -93,7 +93,7 @@ RankOrder order_of(const std::vector<Section>& sections, const Sizes& sizes, con
 class Importer {
  public:
   Importer(const RankOrder& order, programs::Imported& to, const std::string& name)
-      : order_(order), to_(to), names_(to.programs.names), channels_(order, to.programs.ranks), name_(name) {
+      : order_(order), to_(to), names_(to.programs.names), dimensions_(order, to.programs.ranks), name_(name) {
     to.programs.ranks.program_of_rank.assign(order.gpus, kNone);
   }
 
@@ -160,7 +160,7 @@ class Importer {
         ++at_ends_;
         return;
       }
-      work.channel = channels_.to_neighbour(row.is_to_next);
+      work.dimension = dimensions_.to_neighbour(row.is_to_next);
       work.kind = Kind::send;
       work.receives = row.receives;
       const std::string name = fmt::format("{} {}", row.stage, row.receives ? "receive" : "send");
@@ -171,13 +171,13 @@ class Importer {
       return;
     }
     was_transfer = false;
-    const std::optional<std::uint32_t> channel = channels_.of(*row.group, true);
+    const std::optional<std::uint32_t> dimension = dimensions_.of(*row.group, true);
     const bool is_inner = *row.group == GroupKind::embedding && stage > 0 && stage + 1 < order_.pp;
-    if (!channel || row.bytes == 0 || is_inner) {
+    if (!dimension || row.bytes == 0 || is_inner) {
       ++without_partner_;
       return;
     }
-    work.channel = *channel;
+    work.dimension = *dimension;
     work.kind = row.collective;
     builder.next(stream_name(*row.group, true), fmt::format("{} {}", row.stage, core::collective::name_of(work.kind)),
                  work);
@@ -186,7 +186,7 @@ class Importer {
   RankOrder order_;
   programs::Imported& to_;
   programs::Names names_;
-  Channels channels_;
+  Dimensions dimensions_;
   const std::string& name_;
   std::size_t left_out_ = 0, at_ends_ = 0, without_partner_ = 0;
 };

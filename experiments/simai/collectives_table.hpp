@@ -23,7 +23,7 @@ struct Row {
   std::uint32_t group_size = 0;  // 0: not said
   std::int64_t bytes = 0;
   std::string stage;
-  bool is_to_next = false, receives = false;  // of a transfer: the channel, and the end
+  bool is_to_next = false, receives = false;  // of a transfer: the dimension, and the end
   std::optional<double> us;                   // of computation
   std::optional<programs::GemmShape> product;
 };

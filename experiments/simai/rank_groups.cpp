@@ -10,7 +10,7 @@
 namespace manyworlds::experiments::simai {
 namespace {
 
-using core::workload::ChannelKind;
+using core::workload::DimensionKind;
 using core::workload::StepPart;
 
 struct KindInfo {
@@ -88,12 +88,12 @@ std::vector<std::vector<std::uint32_t>> RankOrder::groups(GroupKind kind) const 
   return groups;
 }
 
-std::uint32_t Channels::add(std::string_view name, ChannelKind kind, StepPart exposed) {
-  ranks_.channels.push_back({std::string(name), kind, exposed});
-  return static_cast<std::uint32_t>(ranks_.channels.size() - 1);
+std::uint32_t Dimensions::add(std::string_view name, DimensionKind kind, StepPart exposed) {
+  ranks_.dimensions.push_back({std::string(name), kind, exposed});
+  return static_cast<std::uint32_t>(ranks_.dimensions.size() - 1);
 }
 
-std::optional<std::uint32_t> Channels::of(GroupKind kind, bool is_awaited) {
+std::optional<std::uint32_t> Dimensions::of(GroupKind kind, bool is_awaited) {
   if (order_.members(kind) < 2) return std::nullopt;
   const auto known = of_groups_.find({kind, is_awaited});
   if (known != of_groups_.end()) return known->second;
@@ -102,22 +102,22 @@ std::optional<std::uint32_t> Channels::of(GroupKind kind, bool is_awaited) {
                                        !is_second   ? ""
                                        : is_awaited ? "_awaited"
                                                     : "_beside");
-  const std::uint32_t channel = add(name, ChannelKind::groups, info_of(kind).exposed);
-  for (std::vector<std::uint32_t>& ranks : order_.groups(kind)) ranks_.groups.push_back({channel, std::move(ranks)});
-  of_groups_[{kind, is_awaited}] = channel;
-  return channel;
+  const std::uint32_t dimension = add(name, DimensionKind::groups, info_of(kind).exposed);
+  for (std::vector<std::uint32_t>& ranks : order_.groups(kind)) ranks_.groups.push_back({dimension, std::move(ranks)});
+  of_groups_[{kind, is_awaited}] = dimension;
+  return dimension;
 }
 
-std::uint32_t Channels::to_neighbour(bool is_next) {
+std::uint32_t Dimensions::to_neighbour(bool is_next) {
   const auto known = of_pairs_.find(is_next);
   if (known != of_pairs_.end()) return known->second;
-  const std::uint32_t channel =
-      add(is_next ? "to_next_stage" : "to_previous_stage", ChannelKind::pairs, StepPart::exposed_pp);
+  const std::uint32_t dimension =
+      add(is_next ? "to_next_stage" : "to_previous_stage", DimensionKind::pairs, StepPart::exposed_pp);
   const std::uint32_t stride = order_.stage_ranks();
   for (std::uint32_t rank = 0; rank + stride < order_.gpus; ++rank)
-    ranks_.groups.push_back({channel, is_next ? std::vector{rank, rank + stride} : std::vector{rank + stride, rank}});
-  of_pairs_[is_next] = channel;
-  return channel;
+    ranks_.groups.push_back({dimension, is_next ? std::vector{rank, rank + stride} : std::vector{rank + stride, rank}});
+  of_pairs_[is_next] = dimension;
+  return dimension;
 }
 
 std::string_view stream_name(GroupKind kind, bool is_awaited) {

@@ -29,19 +29,19 @@ struct RankOrder {
   std::vector<std::vector<std::uint32_t>> groups(GroupKind kind) const;
 };
 
-/// Adds channels to programs when they are first used.
-class Channels {
+/// Adds dimensions to programs when they are first used.
+class Dimensions {
  public:
-  Channels(const RankOrder& order, core::workload::GivenRanks& ranks) : order_(order), ranks_(ranks) {}
+  Dimensions(const RankOrder& order, core::workload::GivenRanks& ranks) : order_(order), ranks_(ranks) {}
 
-  /// Returns the channel of groups of a kind; nothing if a group has one rank. Operations that nothing waits for have
+  /// Returns the dimension of groups of a kind; nothing if a group has one rank. Operations that nothing waits for have
   /// communicators of their own, as they run beside the others.
   std::optional<std::uint32_t> of(GroupKind kind, bool is_awaited);
-  /// Returns the channel of transfers from each stage to the next one, or to the previous one.
+  /// Returns the dimension of transfers from each stage to the next one, or to the previous one.
   std::uint32_t to_neighbour(bool is_next);
 
  private:
-  std::uint32_t add(std::string_view name, core::workload::ChannelKind kind, core::workload::StepPart exposed);
+  std::uint32_t add(std::string_view name, core::workload::DimensionKind kind, core::workload::StepPart exposed);
 
   RankOrder order_;
   core::workload::GivenRanks& ranks_;

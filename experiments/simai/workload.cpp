@@ -34,7 +34,7 @@ class Pass {
   Pass(const WorkloadFile& file, const RankOrder& order, programs::StreamPrograms& to, const std::string& name)
       : file_(file),
         names_(to.names),
-        channels_(order, to.ranks),
+        dimensions_(order, to.ranks),
         builder_(to.programs.emplace_back(), names_),
         program_(to.programs.back()),
         name_(name) {}
@@ -154,13 +154,13 @@ class Pass {
       ++empty_;
       return std::nullopt;
     }
-    const std::optional<std::uint32_t> channel = channels_.of(group_of(pass, what), is_awaited);
-    if (!channel) {
+    const std::optional<std::uint32_t> dimension = dimensions_.of(group_of(pass, what), is_awaited);
+    if (!dimension) {
       ++without_partner_;
       return std::nullopt;
     }
     Communication work;
-    work.channel = *channel;
+    work.dimension = *dimension;
     work.kind = *pass.kind;
     work.bytes = pass.bytes;
     return work;
@@ -168,7 +168,7 @@ class Pass {
 
   const WorkloadFile& file_;
   programs::Names names_;
-  Channels channels_;
+  Dimensions dimensions_;
   StepBuilder builder_;
   programs::RankProgram& program_;
   const std::string& name_;

@@ -33,9 +33,9 @@ objective: step_time_s
 def job(layers=4, micro_batches=3):
     """16 ranks: tensor-parallel groups of 4 in nodes, two stages of two replicas each; gradients on a stream of their own."""
     lines = [{"manyworlds_program": 1, "name": "job", "gpu": "h100_sxm", "tokens_per_step": 65536}]
-    for channel, kind, part in (("tp", "groups", "exposed_tp"), ("dp", "groups", "exposed_dp"),
+    for dimension, kind, part in (("tp", "groups", "exposed_tp"), ("dp", "groups", "exposed_dp"),
                                 ("forward", "pairs", "exposed_pp"), ("backward", "pairs", "exposed_pp")):
-        lines.append({"channel": channel, "kind": kind, "part": part})
+        lines.append({"dimension": dimension, "kind": kind, "part": part})
     lines.append({"groups": "tp", "ranks": [[4 * node + i for i in range(4)] for node in range(4)]})
     lines.append({"groups": "dp", "ranks": [[8 * stage + i, 8 * stage + 4 + i] for stage in range(2) for i in range(4)]})
     lines.append({"groups": "forward", "ranks": [[rank, rank + 8] for rank in range(8)]})

@@ -140,7 +140,7 @@ TEST_CASE("a PyTorch trace's own process groups are taken, and their dimensions 
   CHECK(imported.programs.programs.size() == 1);
   const step::StepResult step = tests::step_of(imported.programs);
   CHECK(step.step_ps == alone("all_reduce", 65536, "[0,1],[2,3]", 4));
-  CHECK(imported.programs.ranks.channels.at(0).exposed == workload::StepPart::exposed_tp);
+  CHECK(imported.programs.ranks.dimensions.at(0).exposed == workload::StepPart::exposed_tp);
 }
 
 TEST_CASE("kernels take their duration, the roofline's time, or a nanosecond") {

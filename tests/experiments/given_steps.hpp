@@ -28,7 +28,7 @@ inline step::StepResult step_of(const experiments::programs::StreamPrograms& pro
 inline Time alone(const std::string& kind, std::int64_t bytes, const std::string& groups, std::uint32_t ranks,
                   network::Fidelity fidelity = network::Fidelity::analytic) {
   const std::string text = fmt::format(
-      "{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"channel\":\"c\"}}\n{{\"groups\":\"c\",\"ranks\":[{}]}}\n"
+      "{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"dimension\":\"c\"}}\n{{\"groups\":\"c\",\"ranks\":[{}]}}\n"
       "{{\"program\":\"p\",\"ranks\":\"0-{}\",\"streams\":[\"s\"]}}\n"
       "{{\"collective\":\"{}\",\"in\":\"c\",\"bytes\":{},\"stream\":\"s\"}}\n",
       groups, ranks - 1, kind, bytes);
@@ -38,7 +38,7 @@ inline Time alone(const std::string& kind, std::int64_t bytes, const std::string
 /// Returns the time of one transfer from rank 0 to rank 1, alone.
 inline Time transfer_alone(std::int64_t bytes, network::Fidelity fidelity = network::Fidelity::analytic) {
   const std::string text = fmt::format(
-      "{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"channel\":\"c\",\"kind\":\"pairs\"}}\n"
+      "{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"dimension\":\"c\",\"kind\":\"pairs\"}}\n"
       "{{\"groups\":\"c\",\"ranks\":[[0,1]]}}\n{{\"program\":\"p\",\"ranks\":\"0\",\"streams\":[\"s\"]}}\n"
       "{{\"send\":\"c\",\"bytes\":{0},\"stream\":\"s\"}}\n{{\"program\":\"q\",\"ranks\":\"1\",\"streams\":[\"s\"]}}\n"
       "{{\"receive\":\"c\",\"bytes\":{0},\"stream\":\"s\"}}\n",

@@ -123,7 +123,7 @@ TEST_CASE("small messages travel before their receiver asks for them, and nobody
 TEST_CASE("collectives written as GOAL are the transfers of their algorithm, and take its time") {
   const auto goal_of = [](const std::string& kind, std::int64_t bytes) {
     return goal_text(programs::parse_program_file(
-                         fmt::format("{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"channel\":\"c\"}}\n"
+                         fmt::format("{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"dimension\":\"c\"}}\n"
                                      "{{\"groups\":\"c\",\"ranks\":[[0,1,2,3]]}}\n{{\"program\":\"p\",\"ranks\":\"0-"
                                      "3\",\"streams\":[\"s\"]}}\n"
                                      "{{\"collective\":\"{}\",\"in\":\"c\",\"bytes\":{},\"stream\":\"s\"}}\n",

@@ -66,8 +66,8 @@ TEST_CASE("a clock that is 3 ms ahead is found by the ends of collectives") {
 
 TEST_CASE("a collective of two ranks has its group and its bytes, and waits for the slower") {
   const Imported imported = import_text({reducing(0, 100, 1, 0).of_rank(0, 2), reducing(1, 300, 1, 0).of_rank(1, 2)});
-  REQUIRE(imported.programs.ranks.channels.size() == 1);
-  CHECK(imported.programs.ranks.channels[0].name == "default_pg");
+  REQUIRE(imported.programs.ranks.dimensions.size() == 1);
+  CHECK(imported.programs.ranks.dimensions[0].name == "default_pg");
   CHECK(imported.programs.ranks.groups[0].ranks == std::vector<std::uint32_t>{0, 1});
   for (const RankProgram& program : imported.programs.programs) {
     const std::vector<Communication> calls = communications(program);
@@ -83,7 +83,7 @@ TEST_CASE("a collective of two ranks has its group and its bytes, and waits for 
   options.collectives = Collectives::as_recorded;
   const Imported recorded =
       import_text({reducing(0, 100, 1, 0).of_rank(0, 2), reducing(1, 300, 1, 0).of_rank(1, 2)}, options);
-  CHECK(recorded.programs.ranks.channels.empty());
+  CHECK(recorded.programs.ranks.dimensions.empty());
   CHECK(step_us(recorded.programs) == Approx(500));
   options.collectives = Collectives::without_waiting;
   const Imported shortest =
@@ -134,8 +134,8 @@ TEST_CASE("a transfer has a sender and a receiver") {
     return trace.of_rank(number, 2);
   };
   const Imported imported = import_text({rank(0), rank(1)});
-  REQUIRE(imported.programs.ranks.channels.size() == 1);
-  CHECK(imported.programs.ranks.channels[0].kind == core::workload::ChannelKind::pairs);
+  REQUIRE(imported.programs.ranks.dimensions.size() == 1);
+  CHECK(imported.programs.ranks.dimensions[0].kind == core::workload::DimensionKind::pairs);
   CHECK_FALSE(communications(imported.programs.programs[0]).at(0).receives);
   CHECK(communications(imported.programs.programs[1]).at(0).receives);
   CHECK(communications(imported.programs.programs[1]).at(0).bytes == 1024);
@@ -176,7 +176,7 @@ TEST_CASE("one trace stands for all ranks in groups like its own") {
   CHECK(imported.programs.ranks.program_of_rank == std::vector<std::uint32_t>(8, 0));
   std::map<std::string, std::vector<std::vector<std::uint32_t>>> groups;
   for (const core::workload::GivenGroup& group : imported.programs.ranks.groups)
-    groups[imported.programs.ranks.channels[group.channel].name].push_back(group.ranks);
+    groups[imported.programs.ranks.dimensions[group.dimension].name].push_back(group.ranks);
   using Groups = std::vector<std::vector<std::uint32_t>>;
   CHECK(groups["[1, 5]"] == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
   CHECK(groups["[0, 1, 2, 3]"] == Groups{{0, 1, 2, 3}, {4, 5, 6, 7}});

@@ -14,7 +14,7 @@ namespace {
 
 const std::string kHead =
     "{\"manyworlds_program\":1,\"name\":\"two\"}\n"
-    "{\"channel\":\"all\"}\n{\"channel\":\"next\",\"kind\":\"pairs\"}\n"
+    "{\"dimension\":\"all\"}\n{\"dimension\":\"next\",\"kind\":\"pairs\"}\n"
     "{\"groups\":\"all\",\"ranks\":[[0,1]]}\n{\"groups\":\"next\",\"ranks\":[[0,1]]}\n"
     "{\"program\":\"first\",\"ranks\":\"0\",\"streams\":[\"7\",\"20\"],\"host_streams\":[\"main\"]}\n";
 const std::string kSecondRank =
@@ -112,13 +112,13 @@ TEST_CASE("what is wrong in a program file is said with its line") {
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"afer\":[0]}", "has no member 'afer'; did you mean 'after'?");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"main\"}", "is a host stream");
   bad("{\"host\":\"k\",\"us\":1,\"stream\":\"7\"}", "is no host stream");
-  bad("{\"collective\":\"all_reduce\",\"in\":\"al\",\"bytes\":1,\"stream\":\"7\"}", "no channel 'al'");
+  bad("{\"collective\":\"all_reduce\",\"in\":\"al\",\"bytes\":1,\"stream\":\"7\"}", "no dimension 'al'");
   bad("{\"collective\":\"all_reduce\",\"in\":\"next\",\"bytes\":1,\"stream\":\"7\"}", "has pairs");
   bad("{\"collective\":\"all_sum\",\"in\":\"all\",\"bytes\":1,\"stream\":\"7\"}", "must be one of all_reduce");
   bad("{\"send\":\"all\",\"bytes\":1,\"stream\":\"7\"}", "has groups");
   bad("{\"wait\":9,\"stream\":\"7\"}", "event 9 was not recorded");
   bad("{\"free\":1}", "more memory is freed");
-  bad("{\"channel\":\"late\"}", "before programs");
+  bad("{\"dimension\":\"late\"}", "before programs");
   bad("{\"kernel\":\"k\",\"stream\":\"7\",\"gemm\":[1,2,3]}", "[m, n, k, batch]");
   bad("{\"program\":\"x\",\"ranks\":\"0\"}", "rank 0 has two programs");
   bad("[1]", "every line must be an object");
@@ -131,13 +131,13 @@ TEST_CASE("members of a group that do not do the same in it are told apart") {
   const std::string other = "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"7\"]}\n";
   CHECK(error_of(kHead + reduce + other + reduce) == "no error");
   CHECK(error_of(kHead + reduce + reduce + other + reduce) ==
-        "p.jsonl: ranks 0 and 1 do not do the same in their group of channel 'all': they do 2 and 1 there");
+        "p.jsonl: ranks 0 and 1 do not do the same in their group of dimension 'all': they do 2 and 1 there");
   CHECK(error_of(kHead + reduce + other + larger).find("all_reduce of 4096 bytes of the one and all_reduce of 4097") !=
         std::string::npos);
   CHECK(error_of(kHead + "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other).find("they do 1 and 0") !=
         std::string::npos);
   CHECK(error_of(kHead + "{\"receive\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other)
-            .find("rank 0 receives in channel 'next', in which it has no group") != std::string::npos);
+            .find("rank 0 receives in dimension 'next', in which it has no group") != std::string::npos);
 }
 
 TEST_CASE("100 drawn experiments, written as program files and read back, have their steps to the picosecond") {

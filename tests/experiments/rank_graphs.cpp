@@ -2,7 +2,7 @@
 // transfer agree.
 #include "experiments/graphs/chain_cover.hpp"
 #include "experiments/graphs/graph_programs.hpp"
-#include "experiments/graphs/group_channels.hpp"
+#include "experiments/graphs/group_dimensions.hpp"
 #include "tests/experiments/given_steps.hpp"
 
 using namespace manyworlds;
@@ -102,8 +102,8 @@ TEST_CASE("a circle is told by its nodes") {
         "g.et: has a circle of 3 dependencies: node 5 waits for node 8 waits for node 6 waits for node 5");
 }
 
-TEST_CASE("groups of one shape that share no rank are one channel") {
-  CHECK(channels_of({{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1}, {0, 1, 2, 3}}) ==
+TEST_CASE("groups of one shape that share no rank are one dimension") {
+  CHECK(dimensions_of({{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1}, {0, 1, 2, 3}}) ==
         std::vector<std::uint32_t>{0, 0, 1, 1, 2, 3});
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("transfers whose tags cross meet in lanes of their own") {
   job.add(0, {"g", {transfer(0, 1, false, 1), transfer(1, 1, false, 2, {0}, 1 << 20)}});
   job.add(1, {"g", {transfer(0, 0, true, 2, {}, 1 << 20), transfer(1, 0, true, 1)}});
   const programs::Imported imported = job.finish("g");
-  CHECK(imported.programs.ranks.channels.size() == 2);
+  CHECK(imported.programs.ranks.dimensions.size() == 2);
   CHECK(step_of(imported.programs).step_ps == transfer_alone(4096) + transfer_alone(1 << 20));
 }
 

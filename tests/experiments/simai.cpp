@@ -143,7 +143,7 @@ TEST_CASE("a table of stages has a program each, whose transfers meet") {
   const Imported imported = simai::parse_collectives(text, "t.csv");
   CHECK(imported.programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 0, 1, 1});
   const auto send = [](const std::string& groups) {
-    return "{\"manyworlds_program\":1,\"name\":\"one\"}\n{\"channel\":\"c\",\"kind\":\"pairs\"}\n{\"groups\":\"c\","
+    return "{\"manyworlds_program\":1,\"name\":\"one\"}\n{\"dimension\":\"c\",\"kind\":\"pairs\"}\n{\"groups\":\"c\","
            "\"ranks\":[" +
            groups +
            "]}\n{\"program\":\"p\",\"ranks\":\"0-1\",\"streams\":[\"s\"]}\n{\"send\":\"c\","
@@ -170,8 +170,8 @@ TEST_CASE("a mixture of experts on 9,216 GPUs is read and run as one program") {
   CHECK(imported.programs.programs.size() == 1);
   std::map<std::string, std::size_t> groups, members;
   for (const auto& group : ranks.groups) {
-    ++groups[ranks.channels[group.channel].name];
-    members[ranks.channels[group.channel].name] = group.ranks.size();
+    ++groups[ranks.dimensions[group.dimension].name];
+    members[ranks.dimensions[group.dimension].name] = group.ranks.size();
   }
   CHECK(groups ==
         std::map<std::string, std::size_t>{{"tensor", 4608}, {"expert", 576}, {"data", 24}, {"expert_data", 384}});

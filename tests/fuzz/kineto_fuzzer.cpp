@@ -34,7 +34,7 @@ void check(const programs::StreamPrograms& all) {
       if (const auto* kernel = std::get_if<programs::KernelWork>(&op.work))
         fuzz::require(is_time(*kernel->measured_us));
       if (const auto* call = std::get_if<programs::Communication>(&op.work))
-        fuzz::require(call->channel < all.ranks.channels.size() && call->bytes > 0);
+        fuzz::require(call->dimension < all.ranks.dimensions.size() && call->bytes > 0);
     }
   }
 }

@@ -11,18 +11,18 @@
 namespace manyworlds::core::step {
 namespace {
 
-using workload::ChannelKind;
+using workload::DimensionKind;
 using workload::Role;
 
-ChannelKind kind_of(Role role) {
-  if (role == Role::send_context) return ChannelKind::slowing_pairs;
-  return workload::is_pipeline_transfer(role) ? ChannelKind::pairs : ChannelKind::groups;
+DimensionKind kind_of(Role role) {
+  if (role == Role::send_context) return DimensionKind::slowing_pairs;
+  return workload::is_pipeline_transfer(role) ? DimensionKind::pairs : DimensionKind::groups;
 }
 
-/// Channels for the roles of a layout's groups, and the role in them for each role.
-class Channels {
+/// Dimensions for the roles of a layout's groups, and the role in them for each role.
+class Dimensions {
  public:
-  explicit Channels(const RankLayout& layout) {
+  explicit Dimensions(const RankLayout& layout) {
     for (const RankId rank : layout.rank_ids()) {
       ranks_->program_of_rank.push_back(layout.class_of(rank));
       ranks_->gpu_of_rank.push_back(layout.gpu_of(rank).value());
@@ -30,7 +30,7 @@ class Channels {
     for (const Group& group : layout.groups()) {
       if (role_of_.count(group.role) == 0) add(group.role);
       auto& given = ranks_->groups.emplace_back();
-      given.channel = static_cast<std::uint32_t>(workload::channel_of(role_of_.at(group.role)));
+      given.dimension = static_cast<std::uint32_t>(workload::dimension_of(role_of_.at(group.role)));
       for (const RankId rank : group.ranks) given.ranks.push_back(rank.value());
     }
   }
@@ -40,12 +40,12 @@ class Channels {
 
  private:
   void add(Role role) {
-    const ChannelKind kind = kind_of(role);
-    std::vector<workload::Channel>& channels = ranks_->channels;
-    role_of_[role] = workload::role_in_channel(channels.size(), kind);
-    if (kind != ChannelKind::groups)
-      role_of_[workload::receiver_of(role)] = workload::role_in_channel(channels.size(), kind, true);
-    channels.push_back({workload::kRoleNames[static_cast<std::size_t>(role)], kind, workload::exposed_part(role)});
+    const DimensionKind kind = kind_of(role);
+    std::vector<workload::Dimension>& dimensions = ranks_->dimensions;
+    role_of_[role] = workload::role_in_dimension(dimensions.size(), kind);
+    if (kind != DimensionKind::groups)
+      role_of_[workload::receiver_of(role)] = workload::role_in_dimension(dimensions.size(), kind, true);
+    dimensions.push_back({workload::kRoleNames[static_cast<std::size_t>(role)], kind, workload::exposed_part(role)});
   }
 
   std::shared_ptr<workload::GivenRanks> ranks_ = std::make_shared<workload::GivenRanks>();
@@ -69,19 +69,19 @@ workload::GivenPrograms as_given(const Configuration& configuration, const RankL
     throw InputError("a program has no form for the exchange of tokens but all_to_all", "strategy.stack.dispatcher");
   MANYWORLDS_CHECK(!configuration.is_mixed(), "programs are of one kind of GPU, not of {}",
                    1 + configuration.other_gpus.size());
-  const Channels channels(layout);
+  const Dimensions dimensions(layout);
   workload::GivenPrograms given;
   given.programs = build_programs(configuration, layout.classes());
   for (const workload::RankClass& one : layout.classes())
     given.kernels.push_back(workload::kernels_used(configuration.model, strategy, configuration.gpu_of(one), one));
   given.allocated.resize(given.programs.size());
   for (workload::Program& program : given.programs) {
-    for (const workload::Channel& channel : channels.ranks()->channels)
-      program.exposed_channels.push_back(channel.exposed);
+    for (const workload::Dimension& dimension : dimensions.ranks()->dimensions)
+      program.exposed_dimensions.push_back(dimension.exposed);
     for (workload::Op& op : program.ops)
-      if (auto* call = std::get_if<workload::CollectiveCall>(&op.action)) call->role = channels.role_of(call->role);
+      if (auto* call = std::get_if<workload::CollectiveCall>(&op.action)) call->role = dimensions.role_of(call->role);
   }
-  given.ranks = channels.ranks();
+  given.ranks = dimensions.ranks();
   set_slowed(given, configuration);
   given.tokens_per_step = tokens_per_step(configuration);
   given.is_synchronised = !strategy.stack.post_validation;

@@ -6,7 +6,7 @@
 
 namespace manyworlds::core::step {
 
-/// Returns the programs that a model and a strategy have on a layout, with a channel for each role. The step of a
+/// Returns the programs that a model and a strategy have on a layout, with a dimension for each role. The step of a
 /// configuration with these is that of `configuration`, to the picosecond. Throws core::InputError if experts exchange
 /// tokens otherwise than by an all-to-all, which programs do not know.
 workload::GivenPrograms as_given(const Configuration& configuration, const RankLayout& layout);

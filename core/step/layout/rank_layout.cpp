@@ -138,7 +138,7 @@ RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::
     class_of_.push_back(static_cast<std::uint32_t>(number));
     ++class_sizes_[class_of_.back()];
   }
-  if (parallel.given) roles_ += workload::kRolesOfChannel * parallel.given->channels.size();
+  if (parallel.given) roles_ += workload::kRolesOfDimension * parallel.given->dimensions.size();
   places_.resize(rank_count * roles_);
   parallel.given ? add_given(*parallel.given) : add_groups(parallel);
   number_kinds(parallel.depends_on_network);
@@ -148,7 +148,7 @@ void RankLayout::add_given(const workload::GivenRanks& given) {
   for (const workload::GivenGroup& group : given.groups) {
     std::vector<RankId> ranks;
     for (const std::uint32_t rank : group.ranks) ranks.emplace_back(rank);
-    const Role role = workload::role_in_channel(group.channel, given.channels[group.channel].kind);
+    const Role role = workload::role_in_dimension(group.dimension, given.dimensions[group.dimension].kind);
     add_group(role, std::move(ranks), workload::receiver_of(role));
   }
 }

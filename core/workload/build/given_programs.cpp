@@ -16,14 +16,14 @@ void write(sharing::KeyWriter& writer, const GivenRanks& ranks) {
   writer.integer(std::ssize(ranks.program_of_rank));
   for (const std::uint32_t program : ranks.program_of_rank) writer.integer(program);
   for (const std::uint32_t gpu : ranks.gpu_of_rank) writer.integer(gpu);
-  writer.integer(std::ssize(ranks.channels));
-  for (const Channel& channel : ranks.channels) {
-    writer.text(channel.name).integer(static_cast<std::int64_t>(channel.kind));
-    writer.integer(static_cast<std::int64_t>(channel.exposed));
+  writer.integer(std::ssize(ranks.dimensions));
+  for (const Dimension& dimension : ranks.dimensions) {
+    writer.text(dimension.name).integer(static_cast<std::int64_t>(dimension.kind));
+    writer.integer(static_cast<std::int64_t>(dimension.exposed));
   }
   writer.integer(std::ssize(ranks.groups));
   for (const GivenGroup& group : ranks.groups) {
-    writer.integer(group.channel).integer(std::ssize(group.ranks));
+    writer.integer(group.dimension).integer(std::ssize(group.ranks));
     for (const std::uint32_t rank : group.ranks) writer.integer(rank);
   }
 }
@@ -92,31 +92,31 @@ class GroupChecks {
   GroupChecks(const GivenRanks& ranks, const std::string& what) : ranks_(ranks), what_(what) {}
 
   void check(const GivenGroup& group) {
-    const Channel& channel = ranks_.channels.at(group.channel);
-    const bool is_pair = channel.kind != ChannelKind::groups;
+    const Dimension& dimension = ranks_.dimensions.at(group.dimension);
+    const bool is_pair = dimension.kind != DimensionKind::groups;
     if (is_pair ? group.ranks.size() != 2 : group.ranks.size() < 2)
-      fail(channel, fmt::format("have one of {} ranks; {}", group.ranks.size(),
-                                is_pair ? "a pair is a sender and a receiver" : "it takes two to communicate"));
-    for (std::size_t i = 0; i < group.ranks.size(); ++i) check(group, channel, is_pair ? i : 0, group.ranks[i]);
+      fail(dimension, fmt::format("have one of {} ranks; {}", group.ranks.size(),
+                                  is_pair ? "a pair is a sender and a receiver" : "it takes two to communicate"));
+    for (std::size_t i = 0; i < group.ranks.size(); ++i) check(group, dimension, is_pair ? i : 0, group.ranks[i]);
     if (is_pair && group.ranks[0] == group.ranks[1])
-      fail(channel, fmt::format("have rank {} sending to itself", group.ranks[0]));
+      fail(dimension, fmt::format("have rank {} sending to itself", group.ranks[0]));
   }
 
  private:
-  void check(const GivenGroup& group, const Channel& channel, std::size_t end, std::uint32_t rank) {
+  void check(const GivenGroup& group, const Dimension& dimension, std::size_t end, std::uint32_t rank) {
     const std::size_t ranks = ranks_.program_of_rank.size();
-    if (rank >= ranks) fail(channel, fmt::format("have rank {} of {}, which are numbered from 0", rank, ranks));
-    if (known_.emplace(group.channel, end, rank).second) return;
-    const char* as = channel.kind == ChannelKind::groups ? "" : end == 0 ? " as sender" : " as receiver";
-    fail(channel, fmt::format("have rank {} twice{}; a rank may be in one of them", rank, as));
+    if (rank >= ranks) fail(dimension, fmt::format("have rank {} of {}, which are numbered from 0", rank, ranks));
+    if (known_.emplace(group.dimension, end, rank).second) return;
+    const char* as = dimension.kind == DimensionKind::groups ? "" : end == 0 ? " as sender" : " as receiver";
+    fail(dimension, fmt::format("have rank {} twice{}; a rank may be in one of them", rank, as));
   }
-  [[noreturn]] void fail(const Channel& channel, const std::string& why) const {
-    throw InputError(fmt::format("communicators '{}' {}", channel.name, why), what_);
+  [[noreturn]] void fail(const Dimension& dimension, const std::string& why) const {
+    throw InputError(fmt::format("communicators '{}' {}", dimension.name, why), what_);
   }
 
   const GivenRanks& ranks_;
   const std::string& what_;
-  std::set<std::tuple<std::uint32_t, std::size_t, std::uint32_t>> known_;  // channel, end of a pair, rank
+  std::set<std::tuple<std::uint32_t, std::size_t, std::uint32_t>> known_;  // dimension, end of a pair, rank
 };
 
 }  // namespace

@@ -13,15 +13,15 @@
 
 namespace manyworlds::core::workload {
 
-/// Communicators of one name. A rank is in at most one of them; of pairs (sender, receiver) it is the sender of at most
-/// one and the receiver of at most one.
-struct Channel {
+/// A dimension of parallelism, as of PyTorch's DeviceMesh: communicators of one name. A rank is in at most one of them;
+/// of pairs (sender, receiver) it is the sender of at most one and the receiver of at most one.
+struct Dimension {
   std::string name;
-  ChannelKind kind = ChannelKind::groups;
+  DimensionKind kind = DimensionKind::groups;
   StepPart exposed = StepPart::exposed_other;  // what waiting for its communication counts as
 };
 struct GivenGroup {
-  std::uint32_t channel = 0;
+  std::uint32_t dimension = 0;
   std::vector<std::uint32_t> ranks;
 };
 
@@ -29,7 +29,7 @@ struct GivenGroup {
 struct GivenRanks {
   std::vector<std::uint32_t> program_of_rank;
   std::vector<std::uint32_t> gpu_of_rank;  // empty: rank r is on GPU r
-  std::vector<Channel> channels;           // their roles: role_in_channel()
+  std::vector<Dimension> dimensions;       // their roles: role_in_dimension()
   std::vector<GivenGroup> groups;          // of transfers that tie on a link, those of an earlier group go first
 };
 
@@ -62,8 +62,8 @@ struct GivenPrograms {
 };
 
 /// Throws InputError unless every rank runs a program and every program is run, every communicator has two or more
-/// ranks, each of them once, and no rank is in two communicators of one channel in the same role; `what` is the name of
-/// the programs in messages.
+/// ranks, each of them once, and no rank is in two communicators of one dimension in the same role; `what` is the name
+/// of the programs in messages.
 void check_ranks(const GivenRanks& ranks, std::size_t programs, const std::string& what);
 
 }  // namespace manyworlds::core::workload

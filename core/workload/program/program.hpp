@@ -67,7 +67,7 @@ inline constexpr std::array<const char*, kStreams> kStreamNames{"compute",
                                                                 "host"};
 
 /// Which communicator of the rank a collective runs on. A send has a two-member communicator: (sender, receiver). Those
-/// from kRoles on are a given program's own: member_of_channel() and those beside it.
+/// from kRoles on are a given program's own: role_in_dimension().
 enum class Role : std::uint16_t {
   tensor,
   data,  // replicas of the dense parameters, or with hybrid sharding one sharding group of them
@@ -111,35 +111,35 @@ inline constexpr std::array<const char*, kRoles> kRoleNames{"tensor",
                                                             "expert_data_inter_group",
                                                             "context"};
 
-/// How the ranks of a channel of given programs communicate: in groups of two or more; in pairs that do not slow
+/// How the ranks of a dimension of given programs communicate: in groups of two or more; in pairs that do not slow
 /// kernels, as between pipeline ranks; or in pairs that do, as on the ring of a context.
-enum class ChannelKind : std::uint8_t { groups, pairs, slowing_pairs };
-/// The roles in a channel: member of a group, then sender and receiver of pairs of either kind.
-inline constexpr std::size_t kRolesOfChannel = 5;
-constexpr Role role_in_channel(std::size_t channel, ChannelKind kind, bool receives = false) {
-  const std::size_t end = kind == ChannelKind::groups ? 0 : kind == ChannelKind::pairs ? 1 : 3;
-  return static_cast<Role>(kRoles + kRolesOfChannel * channel + end + (receives ? 1 : 0));
+enum class DimensionKind : std::uint8_t { groups, pairs, slowing_pairs };
+/// The roles in a dimension: member of a group, then sender and receiver of pairs of either kind.
+inline constexpr std::size_t kRolesOfDimension = 5;
+constexpr Role role_in_dimension(std::size_t dimension, DimensionKind kind, bool receives = false) {
+  const std::size_t end = kind == DimensionKind::groups ? 0 : kind == DimensionKind::pairs ? 1 : 3;
+  return static_cast<Role>(kRoles + kRolesOfDimension * dimension + end + (receives ? 1 : 0));
 }
-constexpr bool is_of_channel(Role role) {
+constexpr bool is_of_dimension(Role role) {
   return static_cast<std::size_t>(role) >= kRoles;
 }
-constexpr std::size_t channel_of(Role role) {
-  return (static_cast<std::size_t>(role) - kRoles) / kRolesOfChannel;
+constexpr std::size_t dimension_of(Role role) {
+  return (static_cast<std::size_t>(role) - kRoles) / kRolesOfDimension;
 }
-constexpr std::size_t end_in_channel(Role role) {
-  return (static_cast<std::size_t>(role) - kRoles) % kRolesOfChannel;
+constexpr std::size_t end_in_dimension(Role role) {
+  return (static_cast<std::size_t>(role) - kRoles) % kRolesOfDimension;
 }
 
-/// Whether the role is a transfer between pipeline ranks, or in a channel's pairs that do not slow kernels.
+/// Whether the role is a transfer between pipeline ranks, or in a dimension's pairs that do not slow kernels.
 constexpr bool is_pipeline_transfer(Role role) {
-  if (is_of_channel(role)) return end_in_channel(role) == 1 || end_in_channel(role) == 2;
+  if (is_of_dimension(role)) return end_in_dimension(role) == 1 || end_in_dimension(role) == 2;
   return (role >= Role::send_forward && role <= Role::recv_backward) ||
          (role >= Role::send_forward_reverse && role <= Role::recv_backward_reverse);
 }
 /// Returns the role of the second member in a sending role's communicator; all other roles apply to every member.
 constexpr Role receiver_of(Role role) {
-  if (is_of_channel(role))
-    return end_in_channel(role) % 2 == 1 ? static_cast<Role>(static_cast<std::uint16_t>(role) + 1) : role;
+  if (is_of_dimension(role))
+    return end_in_dimension(role) % 2 == 1 ? static_cast<Role>(static_cast<std::uint16_t>(role) + 1) : role;
   switch (role) {
     case Role::send_forward:
       return Role::recv_forward;
@@ -156,7 +156,7 @@ constexpr Role receiver_of(Role role) {
   }
 }
 
-/// Returns what waiting for the communication of a role counts as, which is not a channel's.
+/// Returns what waiting for the communication of a role counts as, which is not a dimension's.
 constexpr StepPart exposed_part(Role role) {
   if (role == Role::tensor) return StepPart::exposed_tp;
   if (role == Role::send_context || role == Role::recv_context || role == Role::context) return StepPart::exposed_cp;
@@ -165,7 +165,7 @@ constexpr StepPart exposed_part(Role role) {
 }
 /// Whether the role receives beside a send of the same rank that takes what both take of the GPU.
 constexpr bool is_ring_receiver(Role role) {
-  return role == Role::recv_context || (is_of_channel(role) && end_in_channel(role) == 4);
+  return role == Role::recv_context || (is_of_dimension(role) && end_in_dimension(role) == 4);
 }
 
 /// Kernels that were merged into one operation, a copy between GPU and host, or launches of the host.
@@ -201,8 +201,8 @@ struct Program {
   std::vector<std::string> labels;
   std::vector<std::optional<PipelinePass>>
       passes;  // by label: the pass that its operations belong to, if any; may be shorter than `labels`
-  std::vector<std::string> own_streams = {};    // names of the streams from kStreams on
-  std::vector<StepPart> exposed_channels = {};  // by channel: what waiting for its communication counts as
+  std::vector<std::string> own_streams = {};      // names of the streams from kStreams on
+  std::vector<StepPart> exposed_dimensions = {};  // by dimension: what waiting for its communication counts as
 
   std::string name_of(Stream stream) const {
     const auto number = static_cast<std::size_t>(stream);
@@ -214,9 +214,9 @@ struct Program {
   }
 };
 
-/// Returns the number of roles that a program may know: the named ones, and those of its channels.
+/// Returns the number of roles that a program may know: the named ones, and those of its dimensions.
 inline std::size_t roles_of(const Program& program) {
-  return kRoles + kRolesOfChannel * program.exposed_channels.size();
+  return kRoles + kRolesOfDimension * program.exposed_dimensions.size();
 }
 
 }  // namespace manyworlds::core::workload

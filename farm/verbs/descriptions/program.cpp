@@ -55,12 +55,12 @@ void add(Sum& to, const Sum& other) {
   to.count += other.count, to.bytes += other.bytes, to.us += other.us;
 }
 
-/// By kind, and by channel where it has one.
+/// By kind, and by dimension where it has one.
 std::map<std::pair<std::string, std::string>, Sum> sums_of(const StreamPrograms& programs, const RankProgram& program) {
   std::map<std::pair<std::string, std::string>, Sum> sums;
   for (const StreamOp& op : program.ops) {
     const auto* call = std::get_if<Communication>(&op.work);
-    add(sums[{kind_of(op), call ? programs.ranks.channels[call->channel].name : ""}], sum_of(op));
+    add(sums[{kind_of(op), call ? programs.ranks.dimensions[call->dimension].name : ""}], sum_of(op));
   }
   return sums;
 }
@@ -95,8 +95,11 @@ Json as_json(const Imported& imported) {
              {"peak_bytes", peak_of(program)},
              {"sums", Json::array()}};
     for (const auto& [what, sum] : sums_of(programs, program))
-      one["sums"].push_back(
-          {{"kind", what.first}, {"channel", what.second}, {"count", sum.count}, {"bytes", sum.bytes}, {"us", sum.us}});
+      one["sums"].push_back({{"kind", what.first},
+                             {"dimension", what.second},
+                             {"count", sum.count},
+                             {"bytes", sum.bytes},
+                             {"us", sum.us}});
     all["programs"].push_back(std::move(one));
   }
   all["dependencies"] = {{"exact", imported.dependencies.exact},
@@ -126,9 +129,9 @@ std::string as_text(const StreamPrograms& programs, const std::string& source) {
                         ? fmt::format(", {} at most", io::with_si_prefix(static_cast<double>(peak_of(program)), "B"))
                         : "");
     for (const auto& [what, sum] : sums_of(programs, program)) {
-      const auto& [kind, channel] = what;
+      const auto& [kind, dimension] = what;
       text += fmt::format(
-          "  {:<16}{:<16}{:>8}{}{}\n", kind, channel, sum.count,
+          "  {:<16}{:<16}{:>8}{}{}\n", kind, dimension, sum.count,
           sum.us > 0 ? fmt::format("  {}", io::with_si_prefix(sum.us * 1e-6, "s")) : "",
           sum.bytes > 0 ? fmt::format("  {}", io::with_si_prefix(static_cast<double>(sum.bytes), "B")) : "");
     }

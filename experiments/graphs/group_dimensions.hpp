@@ -1,5 +1,5 @@
-// Channels for groups that any ranks may form: groups of one shape that share no rank are one channel, so that ranks
-// with the same part in a job name their communicators alike.
+// Dimensions for groups that any ranks may form: groups of one shape that share no rank are one dimension, so that
+// ranks with the same part in a job name their communicators alike.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace manyworlds::experiments::graphs {
 
-/// Returns the channel of each group; groups of a channel have the same distances between their ranks and share none.
-std::vector<std::uint32_t> channels_of(const std::vector<std::vector<std::uint32_t>>& groups);
+/// Returns the dimension of each group; groups of a dimension have the same distances between their ranks and share
+/// none.
+std::vector<std::uint32_t> dimensions_of(const std::vector<std::vector<std::uint32_t>>& groups);
 
 /// The transfers of a pair, in the order of one end: what matches at the other.
 struct PairEnd {

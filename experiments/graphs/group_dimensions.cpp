@@ -1,21 +1,21 @@
-#include "experiments/graphs/group_channels.hpp"
+#include "experiments/graphs/group_dimensions.hpp"
 
 #include <map>
 
 namespace manyworlds::experiments::graphs {
 
-std::vector<std::uint32_t> channels_of(const std::vector<std::vector<std::uint32_t>>& groups) {
+std::vector<std::uint32_t> dimensions_of(const std::vector<std::vector<std::uint32_t>>& groups) {
   using Shape = std::vector<std::uint32_t>;
-  std::map<Shape, std::vector<std::uint32_t>> of_shape;  // channels
-  std::vector<std::vector<bool>> taken;                  // by channel and rank
-  std::vector<std::uint32_t> channels;
+  std::map<Shape, std::vector<std::uint32_t>> of_shape;  // dimensions
+  std::vector<std::vector<bool>> taken;                  // by dimension and rank
+  std::vector<std::uint32_t> dimensions;
   for (const std::vector<std::uint32_t>& group : groups) {
     Shape shape;
     for (const std::uint32_t rank : group) shape.push_back(rank - group.front());
     std::vector<std::uint32_t>& candidates = of_shape[shape];
-    const auto is_free = [&](std::uint32_t channel) {
+    const auto is_free = [&](std::uint32_t dimension) {
       for (const std::uint32_t rank : group)
-        if (rank < taken[channel].size() && taken[channel][rank]) return false;
+        if (rank < taken[dimension].size() && taken[dimension][rank]) return false;
       return true;
     };
     std::size_t i = 0;
@@ -24,14 +24,14 @@ std::vector<std::uint32_t> channels_of(const std::vector<std::vector<std::uint32
       candidates.push_back(static_cast<std::uint32_t>(taken.size()));
       taken.emplace_back();
     }
-    std::vector<bool>& of_channel = taken[candidates[i]];
+    std::vector<bool>& of_dimension = taken[candidates[i]];
     for (const std::uint32_t rank : group) {
-      if (of_channel.size() <= rank) of_channel.resize(rank + 1);
-      of_channel[rank] = true;
+      if (of_dimension.size() <= rank) of_dimension.resize(rank + 1);
+      of_dimension[rank] = true;
     }
-    channels.push_back(candidates[i]);
+    dimensions.push_back(candidates[i]);
   }
-  return channels;
+  return dimensions;
 }
 
 Lanes lanes_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& receives) {
