@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/step/layout/interference.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
 
@@ -18,22 +19,27 @@ struct ShapedOp {
   std::uint32_t pairs = 0;
   std::uint32_t number = 0;  // number of the shape
 };
-using OpsByKind = std::vector<std::vector<ShapedOp>>;
+struct KindOps {
+  std::vector<ShapedOp> shapes;
+  std::vector<std::uint32_t> shape_of;  // by operation: index in `shapes`
+};
+using OpsByKind = std::vector<KindOps>;
 
 OpsByKind shaped_ops(const Configuration& configuration, const StepOperations& operations, RankLayout& layout,
                      DagCache& dags) {
   OpsByKind all;
   std::map<collective::Shape, std::uint32_t> numbers;
   for (const GroupKind& kind : layout.kinds()) {
-    std::vector<ShapedOp>& result = all.emplace_back();
-    const ShapedOperations by_shape = shaped(configuration, kind, operations.of(kind));
+    KindOps& result = all.emplace_back();
+    ShapedOperations by_shape = shaped(configuration, kind, operations.of(kind));
     for (const collective::Shape& shape : by_shape.shapes) {
       const auto dag = dags.canonical(shape);
       const auto number = numbers.try_emplace(shape, static_cast<std::uint32_t>(numbers.size())).first->second;
-      result.push_back({0, shape, dag->transfers.size(), layout.connectivity_number(*dag), number});
+      result.shapes.push_back({0, shape, dag->transfers.size(), layout.connectivity_number(*dag), number});
     }
     for (std::size_t i = 0; i < by_shape.shape_of.size(); ++i)
-      result[by_shape.shape_of[i]].times += operations.of(kind)[i].times;
+      result.shapes[by_shape.shape_of[i]].times += operations.of(kind)[i].times;
+    result.shape_of = std::move(by_shape.shape_of);
   }
   return all;
 }
@@ -123,22 +129,44 @@ void write_fluid_sampling(sharing::KeyWriter& writer, const Configuration& confi
   writer.integer(configuration.fluid.samples).integer(configuration.fluid.link_hops);
 }
 
-sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_kind, RankLayout& layout) {
+/// Writes where ranks stand and which communicators they form.
+void write_parallel(sharing::KeyWriter& writer, const ParallelConfig& parallel) {
+  const auto& [tp, cp, dp, pp, ep, etp, gpus_per_node, tied_embeddings, has_experts, context_ring, context_group,
+               ring_pipeline, depends_on_network, expert_ranks_differ, stage_placement, placement, zero_groups,
+               kind_of_gpu, given] = parallel;  // all of them; those that are given are in the programs' key
+  for (const std::int64_t size : {tp, cp, dp, pp, ep, etp, gpus_per_node, zero_groups}) writer.integer(size);
+  for (const bool is : {tied_embeddings, has_experts, context_ring, context_group, ring_pipeline, depends_on_network,
+                        expert_ranks_differ, given != nullptr})
+    writer.integer(is);
+  writer.integer(static_cast<std::int64_t>(stage_placement)).integer(static_cast<std::int64_t>(placement));
+  writer.integer(std::ssize(kind_of_gpu));
+  for (const std::uint32_t kind : kind_of_gpu) writer.integer(kind);
+}
+
+sharing::Key step_key(const Configuration& configuration, const StepOperations& step_operations,
+                      const OpsByKind& by_kind, RankLayout& layout) {
   sharing::KeyWriter writer("step");
-  write_configuration(writer, configuration);
-  writer.integer(configuration.strategy.dp).integer(static_cast<std::int64_t>(configuration.composition));
+  writer.key(step_operations.key());
+  write_parallel(writer, parallel_config_of(configuration));
+  for (const workload::RankClass& rank_class : layout.classes()) {
+    const stream::Interference lost = interference_of(configuration, configuration.gpu_of(rank_class));
+    for (const std::int64_t value : {lost.slowdown_ppm, lost.units, lost.units_to_move, lost.units_to_reduce})
+      writer.integer(value);
+  }
+  writer.integer(static_cast<std::int64_t>(configuration.composition));
   writer.integer(configuration.limit.link_hops).integer(configuration.limit.events);
   if (configuration.tick_ns > 0) writer.text("tick").integer(configuration.tick_ns);
   write_transport(writer, configuration.transport);
   if (configuration.transport.fidelity == network::Fidelity::fluid) write_fluid_sampling(writer, configuration);
   std::vector<std::vector<std::uint32_t>> pairs_of_kind;
-  for (const auto& operations : by_kind) {
+  for (const KindOps& operations : by_kind) {
     std::vector<std::uint32_t>& pairs = pairs_of_kind.emplace_back();
-    writer.integer(static_cast<std::int64_t>(operations.size()));
-    for (const ShapedOp& operation : operations) {
+    writer.integer(std::ssize(operations.shapes)).integer(std::ssize(operations.shape_of));
+    for (const ShapedOp& operation : operations.shapes) {
       write_shape(writer, operation.shape);
       if (std::find(pairs.begin(), pairs.end(), operation.pairs) == pairs.end()) pairs.push_back(operation.pairs);
     }
+    for (const std::uint32_t shape : operations.shape_of) writer.integer(shape);
   }
   // New routes depend on the whole fabric, on where ranks are placed, and on how paths are chosen.
   if (configuration.has_failures()) {
@@ -152,6 +180,44 @@ sharing::Key step_key(const Configuration& configuration, const OpsByKind& by_ki
   return writer.key(layout.full_route_signature(pairs_of_kind)).finish();
 }
 
+/// Writes all that a program does, but for what its operations are called.
+void write_program(sharing::KeyWriter& writer, const workload::Program& program) {
+  writer.integer(std::ssize(program.ops));
+  for (const workload::Op& op : program.ops) {
+    writer.integer(static_cast<std::int64_t>(op.stream)).integer(op.waits_end - op.waits_begin);
+    for (std::uint32_t wait = op.waits_begin; wait < op.waits_end; ++wait) writer.integer(program.waits[wait]);
+    if (const workload::KernelOp* kernel = op.kernel()) {
+      writer.integer(-1 - static_cast<std::int64_t>(kernel->category)).integer(kernel->duration_ps);
+      continue;
+    }
+    const workload::CollectiveCall& call = *op.collective();
+    writer.integer(static_cast<std::int64_t>(call.role)).integer(static_cast<std::int64_t>(call.kind));
+    writer.integer(call.split).integer(call.bytes);
+  }
+  writer.integer(std::ssize(program.splits));
+  for (const collective::Split& split : program.splits) {
+    writer.integer(split.by_source).integer(std::ssize(split.bytes));
+    for (const std::int64_t bytes : split.bytes) writer.integer(bytes);
+  }
+  writer.integer(std::ssize(program.exposed_dimensions));
+  for (const workload::StepPart part : program.exposed_dimensions) writer.integer(static_cast<std::int64_t>(part));
+}
+
+/// Writes the kernels of a class of ranks, which results list.
+void write_kernels(sharing::KeyWriter& writer, const Configuration& configuration,
+                   const workload::RankClass& rank_class) {
+  const compute::Gpu& gpu = configuration.gpu_of(rank_class);
+  write_options(writer, compute::gpu_options().read(gpu));
+  writer.real(gpu.speed_factor);
+  const std::vector<workload::KernelUse> kernels = kernels_of(configuration, rank_class);
+  writer.integer(std::ssize(kernels));
+  for (const workload::KernelUse& use : kernels) {
+    write_kernel(writer, use.kernel);
+    writer.integer(use.cost_ps).integer(static_cast<std::int64_t>(use.level));
+    writer.integer(static_cast<std::int64_t>(use.basis)).integer(use.times);
+  }
+}
+
 }  // namespace
 
 void write_failures(sharing::KeyWriter& writer, const LinkFailures& failures) {
@@ -163,11 +229,17 @@ void write_failures(sharing::KeyWriter& writer, const LinkFailures& failures) {
 StepOperations::StepOperations(const Configuration& configuration) {
   std::vector<workload::RankClass> classes;
   for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) classes.push_back(rank_class);
+  sharing::KeyWriter key("programs of a step");
+  if (configuration.programs) key.key(configuration.programs->key);
+  key.integer(are_synchronised(configuration));
   for (const workload::Program& program : build_programs(configuration, classes)) {
     in_programs_.push_back(program.ops.size());
     auto& by_role = by_class_.emplace_back();
     for (OperationSequence& sequence : sequences_of(program)) by_role.push_back(std::move(sequence.distinct));
+    write_program(key, program);
   }
+  for (const workload::RankClass& rank_class : classes) write_kernels(key, configuration, rank_class);
+  key_ = key.finish();
 }
 
 sharing::Key operations_key(const Configuration& configuration) {
@@ -180,13 +252,13 @@ StepSummary summary_of(const Configuration& configuration, const StepOperations&
                        DagCache& dags) {
   const OpsByKind by_kind = shaped_ops(configuration, operations, layout, dags);
   StepSummary result;
-  result.step = step_key(configuration, by_kind, layout);
+  result.step = step_key(configuration, operations, by_kind, layout);
   for (std::uint32_t number = 0; number < layout.classes().size(); ++number)
     result.cost += static_cast<double>(operations.in_program(number) * layout.class_size(number));
   const sharing::Key transport = transport_key(configuration.transport);
   std::vector<std::vector<bool>> seen;  // by numbers of shape and route signature
   for (const GroupId group : layout.groups().ids())
-    for (const ShapedOp& operation : by_kind[layout.groups()[group].kind]) {
+    for (const ShapedOp& operation : by_kind[layout.groups()[group].kind].shapes) {
       const Connections& connections = *layout.connections_of(group, operation.pairs);
       result.instances += operation.times;
       if (layout.groups()[group].role == workload::Role::data)

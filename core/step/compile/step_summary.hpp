@@ -10,8 +10,8 @@
 
 namespace manyworlds::core::step {
 
-/// The distinct collectives that programs issue, by class of ranks and role of the communicator, in the order of their
-/// first occurrence in the program.
+/// What the programs of a step do: their key, and the distinct collectives that they issue, by class of ranks and role
+/// of the communicator, in the order of their first occurrence in the program.
 class StepOperations {
  public:
   explicit StepOperations(const Configuration& configuration);
@@ -21,10 +21,14 @@ class StepOperations {
   }
   /// Returns the number of ops, kernels included, in the program of a class of ranks.
   std::uint64_t in_program(std::uint32_t rank_class) const { return in_programs_[rank_class]; }
+  /// Returns the key of all operations of the programs and of the kernels in them: of what ranks do, whatever settings
+  /// made them do it.
+  const sharing::Key& key() const { return key_; }
 
  private:
   std::vector<std::vector<std::vector<Operation>>> by_class_;  // by class and role
   std::vector<std::uint64_t> in_programs_;                     // by class
+  sharing::Key key_;
 };
 
 /// Writes the cables that fail, if there are any, by their numbers.
@@ -40,8 +44,9 @@ struct StepSummary {
     GroupId group;  // the first that runs it
     std::size_t transfers = 0;
   };
-  /// The key of the whole step: the inputs of its programs, and every route of its communicators with links renumbered.
-  /// Two configurations with equal keys have the same results, whatever the rest of their fabrics.
+  /// The key of the whole step: its programs, and every route of its communicators with links renumbered. Two
+  /// configurations with equal keys have the same results, whatever settings their programs come from, and whatever the
+  /// rest of their fabrics.
   sharing::Key step;
   std::vector<Collective> collectives;  // distinct ones, in order of first use
   std::uint64_t instances = 0;          // number of collective instances in one step

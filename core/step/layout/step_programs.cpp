@@ -52,4 +52,23 @@ ShapedOperations shaped(const Configuration& configuration, const GroupKind& kin
   return result;
 }
 
+void write_kernel(sharing::KeyWriter& writer, const compute::Kernel& k) {
+  writer.text(k.name).integer(static_cast<std::int64_t>(k.kernel_class)).integer(static_cast<std::int64_t>(k.dtype));
+  for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
+  for (const std::int64_t value :
+       {std::int64_t{k.accumulates}, std::int64_t{k.one_by_one}, k.attention.pairs, k.attention.value_width,
+        k.attention.key_batch, k.attention.window, std::int64_t{k.attention.cut_by_mask}})
+    writer.integer(value);
+  writer.integer(k.expert_tokens.tokens > 0);
+  if (k.expert_tokens.tokens > 0) {
+    writer.integer(k.expert_tokens.tokens).integer(k.expert_tokens.max_tokens);
+    for (const std::int64_t tiles : k.expert_tokens.tiles) writer.integer(tiles);
+  }
+}
+
+bool are_synchronised(const Configuration& configuration) {
+  return configuration.programs ? configuration.programs->is_synchronised
+                                : !configuration.strategy.stack.post_validation;
+}
+
 }  // namespace manyworlds::core::step

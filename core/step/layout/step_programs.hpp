@@ -17,6 +17,13 @@ std::vector<workload::Program> build_programs(const Configuration& configuration
 /// Returns the kernels that a rank of a class runs.
 std::vector<workload::KernelUse> kernels_of(const Configuration& configuration, const workload::RankClass& rank_class);
 
+/// Writes a kernel's shape, which is all that its time on a GPU depends on, and its name.
+void write_kernel(sharing::KeyWriter& writer, const compute::Kernel& kernel);
+
+/// Returns whether ranks wait for each other between two steps; otherwise each has a step of its own, from its own
+/// first kernel on.
+bool are_synchronised(const Configuration& configuration);
+
 /// A collective as a program asks for it.
 struct Operation {
   collective::Kind kind = collective::Kind::all_reduce;

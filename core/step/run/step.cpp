@@ -25,11 +25,6 @@ std::vector<stream::Interference> interferences(const CompiledStep& compiled) {
   return by_class;
 }
 
-bool are_synchronised(const Configuration& configuration) {
-  return configuration.programs ? configuration.programs->is_synchronised
-                                : !configuration.strategy.stack.post_validation;
-}
-
 /// Accounts, each with the number of ranks that have it.
 using Accounts = std::vector<std::pair<const stream::Account*, std::uint32_t>>;
 
@@ -314,18 +309,8 @@ void Step::finish_recording() {
 namespace {
 
 sharing::Key kernel_key(const workload::KernelUse& use, const compute::Gpu& gpu) {
-  const compute::Kernel& k = use.kernel;
   sharing::KeyWriter writer("kernel");
-  writer.text(k.name).integer(static_cast<std::int64_t>(k.kernel_class)).integer(static_cast<std::int64_t>(k.dtype));
-  for (const std::int64_t value : {k.m, k.n, k.k, k.batch, k.bytes, k.flops}) writer.integer(value);
-  for (const std::int64_t value :
-       {std::int64_t{k.accumulates}, std::int64_t{k.one_by_one}, k.attention.pairs, k.attention.value_width,
-        k.attention.key_batch, k.attention.window, std::int64_t{k.attention.cut_by_mask}})
-    writer.integer(value);
-  if (k.expert_tokens.tokens > 0) {
-    writer.integer(k.expert_tokens.tokens).integer(k.expert_tokens.max_tokens);
-    for (const std::int64_t tiles : k.expert_tokens.tiles) writer.integer(tiles);
-  }
+  write_kernel(writer, use.kernel);
   write_options(writer, compute::gpu_options().read(gpu));
   if (gpu.speed_factor != 1) writer.text("pace").real(gpu.speed_factor);
   if (use.level != compute::CostLevel::model) writer.integer(static_cast<std::int64_t>(use.level)).integer(use.cost_ps);
