@@ -30,6 +30,7 @@
 #include "farm/cli/options/shared_options.hpp"
 #include "farm/cli/options/thread_options.hpp"
 #include "farm/cli/parsing/command.hpp"
+#include "farm/explain/critical_path_text.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/stage_footprints.hpp"
 #include "farm/results/step_text.hpp"
@@ -213,7 +214,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
   return text;
 }
 
-Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
+Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::optional<OwnView>& own,
+             const std::optional<CriticalPath>& path) {
   Json object = experiment_json(sweep, run.results());
   const Row row{run.results().experiments};
   if (const auto cables =
@@ -226,6 +228,7 @@ Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::o
                      {"experiments", own->experiments},
                      {"rows", own->rows},
                      {"table", own->table}};
+  if (path) object["critical_path"] = critical_path_json(*path);
   return object;
 }
 
@@ -350,8 +353,11 @@ int run_run(const Invocation& invocation) {
     for (const std::string& line : explanation(*job)) std::cout << line << "\n";
     std::cout << sizes_text(sweep.experiments.front());
   }
-  std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own).dump(1) + "\n"
-                                          : as_text(row, sweep, own) + io::assumed_text(sweep.assumed));
+  std::optional<CriticalPath> path;
+  if (recording.wants_critical_path() && run.recorded()) path = critical_path_of(run.compiled(), run.recording());
+  std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own, path).dump(1) + "\n"
+                                          : as_text(row, sweep, own) + (path ? critical_path_text(*path) : "") +
+                                                io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
   if (run.recorded()) {
     const std::string written = recording.write(run);

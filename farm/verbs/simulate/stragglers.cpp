@@ -118,8 +118,7 @@ int run_stragglers(const Invocation& invocation) {
   const auto configuration = sweep.experiments.front().config().configuration;
   if (configuration.programs)
     throw core::InputError("measures the passes of a model, and a given program has none that it knows", "stragglers");
-  const auto& strategy = configuration.strategy;
-  const SingleRun run(sweep, parse_ranks("all", strategy, "SPEC"));
+  const SingleRun run(sweep, parse_ranks("all", rank_numbers(configuration), "SPEC"));
   if (!run.recorded()) {
     print_message("manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n");
     return kExitFailed;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/step/run/critical_path.hpp"
 #include "core/step/run/recording.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "tests/core/step/step_configurations.hpp"
@@ -185,6 +186,64 @@ TEST_CASE("a recording has every operation once, fills the step, and adds up to 
   CHECK(parted > 50);  // ranks of a stage do come to differ
   CHECK(waits > 1'000);
   CHECK(slowed > 10);
+}
+
+TEST_CASE("the critical path fills the step, and each of its parts begins because the one before it ended") {
+  std::size_t hops = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    step::Configuration configuration = draw_any(seed);
+    if (configuration.strategy.stack.post_validation) continue;
+    const Recorded recorded = record(std::move(configuration), step::Composition::composed);
+    CAPTURE(seed);
+    const std::vector<step::CriticalSpan> path = step::critical_path(recorded.compiled, recorded.recording);
+    REQUIRE(!path.empty());
+    Time at = 0;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      REQUIRE(path[i].begin == at);
+      at = path[i].end;
+      const auto& program = recorded.compiled.programs()[recorded.compiled.layout().class_of(path[i].rank)];
+      const Op& op = program.ops.at(path[i].op);
+      // As the record has it: kernels whole, collectives until they end for some member.
+      const stream::Record& record =
+          recorded.recording.records.at(recorded.recording.ranks.at(path[i].rank.value()).record);
+      const auto span = std::find_if(record.spans.begin(), record.spans.end(),
+                                     [&](const stream::Span& one) { return one.op == path[i].op; });
+      REQUIRE(span != record.spans.end());
+      REQUIRE(span->begin == path[i].begin);
+      if (op.kernel() != nullptr) {
+        REQUIRE(span->end == path[i].end);
+        REQUIRE(span->slowed == path[i].slowed);
+      }
+      if (i == 0) continue;
+      const step::CriticalSpan& before = path[i - 1];
+      hops += before.rank == path[i].rank ? 0 : 1;
+      // What ended is waited for by this rank: on its stream, or by name; of a collective it may be another member's.
+      const auto& before_program = recorded.compiled.programs()[recorded.compiled.layout().class_of(before.rank)];
+      const Op& op_before = before_program.ops.at(before.op);
+      bool waits = false;
+      for (std::uint32_t other = 0; other < path[i].op && !waits; ++other) {
+        const Op& candidate = program.ops[other];
+        const auto known = std::find_if(record.spans.begin(), record.spans.end(),
+                                        [&](const stream::Span& one) { return one.op == other; });
+        if (known->end != path[i].begin) continue;
+        const bool is_waited_for =
+            candidate.stream == op.stream ||
+            std::find(program.waits.begin() + op.waits_begin, program.waits.begin() + op.waits_end, other) !=
+                program.waits.begin() + op.waits_end;
+        if (!is_waited_for) continue;
+        if (before.rank == path[i].rank && before.op == other) waits = true;
+        if (op_before.collective() == nullptr || candidate.collective() == nullptr) continue;
+        const auto instance_of = [&](step::RankId rank, std::uint32_t number) {
+          return recorded.compiled.instance_entered_by(recorded.compiled.symmetry().representative_of[rank], number)
+              .instance;
+        };
+        waits = waits || instance_of(before.rank, before.op) == instance_of(path[i].rank, other);
+      }
+      REQUIRE(waits);
+    }
+    REQUIRE(at == recorded.recording.end);
+  }
+  CHECK(hops > 100);
 }
 
 TEST_CASE("both compositions give the same recording, and recording changes no result") {
