@@ -134,6 +134,7 @@ void set_group_libraries(Configuration& configuration, const Settings& settings)
 
 /// Sets the programs that the settings name, if their file is at hand.
 void set_programs(ExperimentConfig& config, const Settings& settings) {
+  config.program = from_settings(program_options(), settings, "program.");
   if (!config.inputs) return;
   const auto timed = timed_programs(settings, *config.inputs, config.configuration.gpu);
   if (!timed) return;

@@ -55,7 +55,8 @@ struct ExperimentConfig {
   std::string routing_error;  // why the routing does not fit the model; empty: it fits
   Faults faults;
   std::shared_ptr<const Inputs> inputs;  // may be null if no setting names a file
-  programs::TimeSources program_times;   // where those of given programs come from
+  ProgramChoice program;
+  programs::TimeSources program_times;  // where those of given programs come from
   topologies::FabricSpec fabric_spec() const;
 };
 

@@ -6,6 +6,7 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "experiments/clusters/fabric_file.hpp"
 #include "experiments/config/config_schema.hpp"
+#include "experiments/edits/edit.hpp"
 #include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
@@ -77,6 +78,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_schedule(text, file.path);
   else if (file.key == kProgramFile)
     programs::parse_program_file(text, file.path);
+  else if (file.key == kProgramEdits)
+    edits::parse_edits(text, file.path);
   else if (file.key == kFabric || clusters::has_fabric(text))
     clusters::parse_fabric_file(text, file.path);
   else

@@ -1,6 +1,8 @@
 #include "experiments/config/programs.hpp"
 
 #include "core/base/error.hpp"
+#include "experiments/edits/edited.hpp"
+#include "experiments/edits/replicas.hpp"
 #include "experiments/programs/program_file.hpp"
 
 namespace manyworlds::experiments {
@@ -25,15 +27,23 @@ std::optional<core::compute::Gpu> measured_on(const Settings& settings) {
 
 }  // namespace
 
-std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const std::string& path, const std::string& text,
-                                                                 const core::compute::Gpu& gpu,
+std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& source, const core::compute::Gpu& gpu,
                                                                  const core::compute::Gpu* measured_on) {
   const std::lock_guard lock(mutex_);
-  auto& timed = timed_[fmt::format("{}\n{}\n{}", path, key_of(gpu), measured_on ? key_of(*measured_on) : "")];
+  const std::string what = fmt::format("{}\n{}\n{}", source.path, source.replicas, source.edits_path);
+  auto& timed = timed_[fmt::format("{}\n{}\n{}", what, key_of(gpu), measured_on ? key_of(*measured_on) : "")];
   if (timed) return timed;
-  auto& read = read_[path];
-  if (!read) read = std::make_shared<const programs::StreamPrograms>(programs::parse_program_file(text, path));
-  timed = std::make_shared<const programs::TimedPrograms>(programs::timed_on(*read, gpu, measured_on, path));
+  auto& read = read_[source.path];
+  if (!read)
+    read = std::make_shared<const programs::StreamPrograms>(programs::parse_program_file(*source.text, source.path));
+  auto& changed = changed_[what];
+  if (!changed) {
+    programs::StreamPrograms all = *read;
+    edits::add_replicas(all, source.replicas, source.path);
+    if (source.edits_text != nullptr) edits::make_edits(all, edits::parse_edits(*source.edits_text, source.edits_path));
+    changed = std::make_shared<const programs::StreamPrograms>(std::move(all));
+  }
+  timed = std::make_shared<const programs::TimedPrograms>(programs::timed_on(*changed, gpu, measured_on, source.path));
   return timed;
 }
 
@@ -47,6 +57,11 @@ const core::OptionTable<ProgramChoice>& program_options() {
       core::option("file", &ProgramChoice::file,
                    "programs of the ranks, as operations on streams (docs/programs.md), in place of model and strategy",
                    {}, "file"),
+      core::option("replicas", &ProgramChoice::replicas,
+                   "how often all ranks of the programs run: groups of data parallelism grow, others are copied",
+                   {1, 1'048'576}),
+      core::option("edits", &ProgramChoice::edits, "what is changed in the programs before they run (docs/edits.md)",
+                   {}, "file"),
   };
   return table;
 }
@@ -57,12 +72,18 @@ bool has_programs(const Settings& settings) {
 
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
                                                               const core::compute::Gpu& gpu) {
-  const std::string path = settings.text(kProgramFile);
-  if (path.empty()) return nullptr;
-  const auto text = inputs.find(path);
-  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
-  const std::optional<core::compute::Gpu> source = measured_on(settings);
-  return inputs.programs->get(path, text->second, gpu, source ? &*source : nullptr);
+  ProgramCache::Source source{settings.text(kProgramFile), settings.text(kProgramEdits),
+                              std::get<std::int64_t>(settings.at(kProgramReplicas))};
+  if (source.path.empty()) return nullptr;
+  const auto text_of = [&](const std::string& path) {
+    const auto text = inputs.find(path);
+    MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
+    return &text->second;
+  };
+  source.text = text_of(source.path);
+  if (!source.edits_path.empty()) source.edits_text = text_of(source.edits_path);
+  const std::optional<core::compute::Gpu> measured = measured_on(settings);
+  return inputs.programs->get(source, gpu, measured ? &*measured : nullptr);
 }
 
 }  // namespace manyworlds::experiments

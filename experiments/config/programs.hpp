@@ -18,10 +18,15 @@ namespace manyworlds::experiments {
 /// Programs, timed on a GPU. Equal ones are read and timed once; may be used by several threads.
 class ProgramCache {
  public:
-  /// Returns those in `text`, whose path is `path`; `measured_on` is the GPU of their times, null if that is not known.
-  /// Throws InputError as parse_program_file() and timed_on() do.
-  std::shared_ptr<const programs::TimedPrograms> get(const std::string& path, const std::string& text,
-                                                     const core::compute::Gpu& gpu,
+  /// Programs of a file, `replicas` times, with the edits of another one; each file has its path and its text.
+  struct Source {
+    std::string path, edits_path;
+    std::int64_t replicas = 1;
+    const std::string *text = nullptr, *edits_text = nullptr;
+  };
+  /// `measured_on` is the GPU of their times, null if that is not known. Throws InputError as parse_program_file(),
+  /// add_replicas(), make_edits() and timed_on() do.
+  std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const core::compute::Gpu& gpu,
                                                      const core::compute::Gpu* measured_on);
 
   /// Returns whether none were asked for so far.
@@ -29,8 +34,9 @@ class ProgramCache {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;  // by path
-  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;  // by path and the options of the GPUs
+  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;     // by path
+  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> changed_;  // by paths and replicas
+  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;     // by these and the GPUs' options
 };
 
 /// Contents of the files that a sweep names, by path, and what was read from them. They are part of the sweep, so it
@@ -41,18 +47,22 @@ struct Inputs : std::map<std::string, std::string> {
 };
 
 struct ProgramChoice {
-  std::string file;  // path; empty: a model and a strategy
+  std::string file;           // path; empty: a model and a strategy
+  std::int64_t replicas = 1;  // of all ranks
+  std::string edits;          // path; empty: none
 };
 const core::OptionTable<ProgramChoice>& program_options();
 
 inline constexpr const char* kProgramFile = "program.file";
+inline constexpr const char* kProgramEdits = "program.edits";
+inline constexpr const char* kProgramReplicas = "program.replicas";
 inline constexpr const char* kMeasuredOn = "program.measured_on";
 
 /// Returns whether an experiment's programs are given.
 bool has_programs(const Settings& settings);
 
-/// Returns the programs that the settings name, timed on `gpu`; null if they name none. The file must be among
-/// `inputs`.
+/// Returns the programs that the settings name, timed on `gpu`; null if they name none. The files must be
+/// among `inputs`.
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
                                                               const core::compute::Gpu& gpu);
 

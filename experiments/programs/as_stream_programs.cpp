@@ -43,7 +43,7 @@ StreamOp stream_op(const Program& program, const Op& op, Streams& streams, Names
     if (op.stream == Stream::host)
       result.work = HostWork{us};
     else
-      result.work = KernelWork{us, {}, 0, 0, kernel->category};
+      result.work = KernelWork{.measured_us = us, .part = kernel->category};
     return result;
   }
   const core::workload::CollectiveCall& call = *op.collective();

@@ -86,6 +86,20 @@ class Reader {
 
   const std::string& gpu() const { return result_.gpu; }
 
+  /// Returns what a line adds to a program of programs that were read.
+  StreamOp operation(const json& line, const StreamPrograms& programs, const RankProgram& program, std::string& name) {
+    has_header_ = true;
+    result_.ranks = programs.ranks;
+    for (const auto& dimension : result_.ranks.dimensions) dimensions_.emplace(dimension.name, dimensions_.size());
+    result_.programs.emplace_back().name = program.name;
+    for (const StreamInfo& stream : program.streams) add_stream(stream.name, stream.kind);
+    read(line);
+    if (result_.programs.size() != 1 || result_.programs[0].ops.size() != 1)
+      throw InputError("must be an operation: a kernel, copy, host, collective, send or receive");
+    name = result_.names[result_.programs[0].ops[0].name];
+    return result_.programs[0].ops[0];
+  }
+
   StreamPrograms finish() {
     if (!has_header_) throw InputError(fmt::format("is empty; the first line must have '{}'", kHeader), name_);
     if (result_.programs.empty()) throw InputError("has no program", name_);
@@ -119,7 +133,7 @@ class Reader {
           {"dimension", &Reader::dimension, {"kind", "part"}},
           {"groups", &Reader::groups, {"ranks"}},
           {"program", &Reader::program, {"ranks", "streams", "host_streams"}},
-          {"kernel", &Reader::kernel, with({"us", "gemm", "dtype", "bytes", "flops", "part"})},
+          {"kernel", &Reader::kernel, with({"us", "gemm", "dtype", "bytes", "flops", "part", "measured_at"})},
           {"copy", &Reader::copy, with({"us", "bytes"})},
           {"host", &Reader::host, with({"us"})},
           {"collective", &Reader::collective, with({"in", "bytes", "counts", "by_source", "root"})},
@@ -292,9 +306,20 @@ class Reader {
     if (const auto flops = line.find("flops")) work.flops = flops->whole(0);
     if (const auto part = line.find("part")) work.part = part_of(*part);
     if (const auto gemm = line.find("gemm")) work.gemm = gemm_of(line, *gemm);
+    if (const auto shape = line.find("measured_at")) measured_at(*shape, work);
     if (!work.measured_us && !work.gemm && work.bytes == 0)
       throw InputError("a kernel must have 'us', 'gemm' or 'bytes', as its time cannot be known otherwise");
     add(line, line.at("kernel").text()).work = work;
+  }
+
+  static void measured_at(const JsonView& value, KernelWork& work) {
+    KernelShape shape;
+    shape.bytes = bytes_of(value);
+    if (const auto gemm = value.find("gemm")) shape.gemm = gemm_of(value, *gemm);
+    if (!shape.gemm && shape.bytes == 0) throw InputError("'measured_at' must have 'gemm' or 'bytes'");
+    if (!work.measured_us || (!work.gemm && work.bytes == 0))
+      throw InputError("'measured_at' is the shape of 'us', beside the 'gemm' or 'bytes' of another one");
+    work.measured_at = shape;
   }
 
   static GemmShape gemm_of(const JsonView& line, const JsonView& value) {
@@ -440,6 +465,13 @@ std::string measured_gpu(std::string_view text, const std::string& name) {
   Reader reader(name);
   reader.line(text.substr(0, text.find('\n')), 1);
   return reader.gpu();
+}
+
+StreamOp operation_of(const nlohmann::json& line, StreamPrograms& programs, const RankProgram& program) {
+  std::string name;
+  StreamOp op = Reader("").operation(line, programs, program, name);
+  op.name = Names(programs.names)(name);
+  return op;
 }
 
 StreamPrograms parse_program_file(std::string_view text, const std::string& name) {

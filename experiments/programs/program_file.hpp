@@ -1,6 +1,7 @@
 // The file of stream programs: a JSON object per line (docs/programs.md).
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,10 @@ StreamPrograms parse_program_file(std::string_view text, const std::string& name
 /// Returns the GPU that the first line of such a file names; empty if none. Throws InputError for what is no first
 /// line.
 std::string measured_gpu(std::string_view text, const std::string& name);
+
+/// Returns the operation that a line of such a file describes, for a program of `programs`, with what it waits for left
+/// out. Throws InputError, without a file, for a line that is no operation, and as parse_program_file() does.
+StreamOp operation_of(const nlohmann::json& line, StreamPrograms& programs, const RankProgram& program);
 
 /// Returns the text of the programs' file, which is parsed into the same programs; times are exact to a picosecond.
 std::string program_file_text(const StreamPrograms& programs);

@@ -22,10 +22,19 @@ struct GemmShape {
   bool operator==(const GemmShape&) const = default;
 };
 
-/// A kernel: what is known of it. Its time is measured_us, on the GPU that the programs name, if that is known.
-struct KernelWork {
-  std::optional<double> measured_us;
+/// What a kernel works on, as far as it is known.
+struct KernelShape {
   std::optional<GemmShape> gemm;
+  std::int64_t bytes = 0;
+  bool operator==(const KernelShape&) const = default;
+};
+
+/// A kernel: what is known of it. Its time is measured_us, on the GPU that the programs name, if that is known; that of
+/// another shape where measured_at has one.
+struct KernelWork {
+  std::optional<double> measured_us = {};
+  std::optional<KernelShape> measured_at = {};
+  std::optional<GemmShape> gemm = {};
   std::int64_t bytes = 0, flops = 0;  // read and written in device memory; of matrix products; 0: not known
   core::workload::StepPart part = core::workload::StepPart::kernels;
   bool operator==(const KernelWork&) const = default;

@@ -26,12 +26,12 @@ Time in_ps(double us) {
 }
 
 /// Returns the kernel of a shape that the cost model knows; of bytes alone, one that moves them.
-Kernel shape_of(const KernelWork& work, std::string_view name) {
-  if (!work.gemm) return core::compute::memory_bound(name, work.bytes);
-  const GemmShape& gemm = *work.gemm;
+Kernel kernel_of(const KernelShape& shape, std::string_view name) {
+  if (!shape.gemm) return core::compute::memory_bound(name, shape.bytes);
+  const GemmShape& gemm = *shape.gemm;
   Kernel kernel = core::compute::batched_gemm(name, gemm.m, gemm.n, gemm.k, gemm.batch);
   if (gemm.batch == 1) kernel = core::compute::gemm(name, gemm.m, gemm.n, gemm.k, gemm.dtype);
-  if (work.bytes > 0) kernel.bytes = work.bytes;
+  if (shape.bytes > 0) kernel.bytes = shape.bytes;
   return kernel;
 }
 
@@ -59,14 +59,17 @@ class Timer {
   Timed of(const KernelWork& work, const std::string& name, double ranks) {
     Timed timed;
     const bool has_shape = work.gemm || work.bytes > 0;
-    if (has_shape) timed.kernel = shape_of(work, name);
+    const KernelShape shape{work.gemm, work.bytes};
+    if (has_shape) timed.kernel = kernel_of(shape, name);
     timed.kernel.name = name;
-    if (work.measured_us && measured_on_ == nullptr) {
+    if (work.measured_us && measured_on_ == nullptr && !work.measured_at) {
       timed.ps = in_ps(*work.measured_us);
       sources_.measured += ranks * static_cast<double>(timed.ps);
     } else if (work.measured_us && has_shape) {
-      const double ratio = static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
-                           static_cast<double>(core::compute::modelled_time(timed.kernel, *measured_on_));
+      const Kernel measured = kernel_of(work.measured_at.value_or(shape), name);
+      const double ratio =
+          static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
+          static_cast<double>(core::compute::modelled_time(measured, measured_on_ ? *measured_on_ : gpu_));
       timed.ps = in_ps(*work.measured_us * ratio);
       timed.basis = TimeBasis::interpolated;
       sources_.scaled += ranks * static_cast<double>(timed.ps);

@@ -13,7 +13,7 @@ namespace manyworlds::experiments::programs {
 /// Where the times of kernels come from, in picoseconds of all ranks.
 struct TimeSources {
   double measured = 0;  // on this GPU, as they stand in the programs
-  double scaled = 0;    // measured on another GPU, by what the cost model says of the two
+  double scaled = 0;    // measured on another GPU or at another shape, by what the cost model says of the two
   double modelled = 0;  // of shapes that nobody measured
 };
 

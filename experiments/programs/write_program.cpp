@@ -113,12 +113,21 @@ class Writer {
     if (name_of(op) != usual) more_ += fmt::format(R"(,"name":{})", quoted(name_of(op)));
   }
 
+  static std::string shape_text(const KernelShape& shape) {
+    std::vector<std::string> members;
+    if (shape.gemm)
+      members.push_back(fmt::format(R"("gemm":[{},{},{},{}],"dtype":"{}")", shape.gemm->m, shape.gemm->n, shape.gemm->k,
+                                    shape.gemm->batch,
+                                    core::compute::kDtypeNames[static_cast<std::size_t>(shape.gemm->dtype)]));
+    if (shape.bytes > 0) members.push_back(fmt::format(R"("bytes":{})", shape.bytes));
+    return fmt::format("{}", fmt::join(members, ","));
+  }
+
   void write(const StreamOp& op, const KernelWork& work) {
     if (work.measured_us) more_ += fmt::format(R"(,"us":{})", us_text(*work.measured_us));
-    if (work.gemm)
-      more_ += fmt::format(R"(,"gemm":[{},{},{},{}],"dtype":"{}")", work.gemm->m, work.gemm->n, work.gemm->k,
-                           work.gemm->batch, core::compute::kDtypeNames[static_cast<std::size_t>(work.gemm->dtype)]);
-    if (work.bytes > 0) more_ += fmt::format(R"(,"bytes":{})", work.bytes);
+    const std::string shape = shape_text({work.gemm, work.bytes});
+    if (!shape.empty()) more_ += "," + shape;
+    if (work.measured_at) more_ += fmt::format(R"(,"measured_at":{{{}}})", shape_text(*work.measured_at));
     if (work.flops > 0) more_ += fmt::format(R"(,"flops":{})", work.flops);
     if (work.part != StepPart::kernels) more_ += fmt::format(R"(,"part":"{}")", core::workload::name_of(work.part));
     line(R"("kernel":{}{})", quoted(name_of(op)), more_);

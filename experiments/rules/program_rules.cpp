@@ -17,6 +17,14 @@ std::int64_t gpus_of(const core::workload::GivenRanks& ranks) {
 
 std::vector<Rule> program_rules() {
   return {
+      rule("program_changes", "program.replicas and program.edits", "replicas and edits are of programs that are given",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.configuration.programs) return std::nullopt;
+             if (e.program.replicas > 1) return fmt::format("replicas {} without a file", e.program.replicas);
+             if (!e.program.edits.empty()) return fmt::format("edits {} without a file", e.program.edits);
+             return std::nullopt;
+           }),
       rule("program_ranks", "program.file", "the ranks of the programs must have a GPU each", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& programs = e.configuration.programs;

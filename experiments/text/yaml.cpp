@@ -10,6 +10,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "experiments/text/nearest.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -245,6 +246,16 @@ const Node* Node::find(std::string_view key) const {
 
 void Node::fail(const std::string& what) const {
   throw InputError(what, file ? *file : std::string(), line);
+}
+
+void check_keys(const Node& node, const std::vector<std::string>& known, const char* what) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(
+        fmt::format("{} must be a mapping with the keys {}, not {}", what, fmt::join(known, ", "), describe(node)));
+  for (const Entry& entry : node.entries)
+    if (std::find(known.begin(), known.end(), entry.key) == known.end())
+      throw InputError(fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, known)), *node.file,
+                       entry.line);
 }
 
 std::string describe(const Node& node) {

@@ -35,6 +35,10 @@ struct Entry {
   Node value;
 };
 
+/// Throws InputError unless the node is a mapping that has no other keys than these; `what` is it in messages, at the
+/// beginning of a sentence.
+void check_keys(const Node& node, const std::vector<std::string>& known, const char* what);
+
 /// Describes a node for messages: "nothing", "a mapping", "a list", "'x'", ….
 std::string describe(const Node& node);
 

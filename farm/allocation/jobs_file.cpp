@@ -49,16 +49,6 @@ Nanoseconds duration_of(const Node& node, const std::string& key) {
   }
 }
 
-void check_keys(const Node& node, const std::vector<std::string>& known, const char* what) {
-  if (node.kind != Node::Kind::mapping)
-    node.fail(
-        fmt::format("{} must be a mapping with the keys {}, not {}", what, fmt::join(known, ", "), describe(node)));
-  for (const Entry& entry : node.entries)
-    if (std::find(known.begin(), known.end(), entry.key) == known.end())
-      throw core::InputError(fmt::format("unknown key '{}'{}", entry.key, experiments::suggestion(entry.key, known)),
-                             *node.file, entry.line);
-}
-
 const Node& need(const Node& node, const char* key, const char* example) {
   const Node* found = node.find(key);
   if (found == nullptr) node.fail(fmt::format("'{}' is missing, as in `{}: {}`", key, key, example));
@@ -90,9 +80,9 @@ std::string beside(const std::string& file, const std::string& path) {
 }
 
 JobEntry entry_of(const Node& node) {
-  check_keys(node,
-             {"name", "steps", "arrival", "speeds", "results", "where", "least_gpus", "most_gpus", "request_gpus"},
-             "a job");
+  experiments::import::check_keys(
+      node, {"name", "steps", "arrival", "speeds", "results", "where", "least_gpus", "most_gpus", "request_gpus"},
+      "a job");
   JobEntry entry;
   entry.line = node.line;
   entry.job.name = experiments::import::read_line(need(node, "name", "llama-8b"), "name");
@@ -132,7 +122,7 @@ std::string counts_text(const std::vector<SpeedPoint>& points) {
 
 JobsFile parse_jobs(std::string_view text, const std::string& name) {
   const Node root = experiments::import::parse_yaml(text, name);
-  check_keys(root, {"jobs", "restart"}, "a file of jobs");
+  experiments::import::check_keys(root, {"jobs", "restart"}, "a file of jobs");
   JobsFile file;
   file.name = name;
   if (const Node* restart = root.find("restart")) {

@@ -75,18 +75,6 @@ std::vector<MeasuredPoint> points_of(const Node& node) {
   return points;
 }
 
-void check_keys(const Node& node) {
-  std::vector<std::string> known{"points", "batch_tokens"};
-  for (const LawKey& key : kLawKeys) known.emplace_back(key.name);
-  if (node.kind != Node::Kind::mapping)
-    node.fail(fmt::format("a file of critical batches must be a mapping with the keys {}, not {}",
-                          fmt::join(known, ", "), describe(node)));
-  for (const Entry& entry : node.entries)
-    if (std::find(known.begin(), known.end(), entry.key) == known.end())
-      throw core::InputError(fmt::format("unknown key '{}'{}", entry.key, experiments::suggestion(entry.key, known)),
-                             *node.file, entry.line);
-}
-
 LawConstants law_of(const Node& root, bool is_measured) {
   LawConstants law;
   for (const LawKey& key : kLawKeys) {
@@ -105,7 +93,9 @@ LawConstants law_of(const Node& root, bool is_measured) {
 
 CriticalFile parse_critical_file(std::string_view text, const std::string& name) {
   const Node root = experiments::import::parse_yaml(text, name);
-  check_keys(root);
+  std::vector<std::string> known{"points", "batch_tokens"};
+  for (const LawKey& key : kLawKeys) known.emplace_back(key.name);
+  experiments::import::check_keys(root, known, "a file of critical batches");
   CriticalFile file;
   const Node *points = root.find("points"), *batch = root.find("batch_tokens");
   if (points != nullptr) file.points = points_of(*points);

@@ -13,6 +13,7 @@ import h5py
 from program import ROOT, answer_digest, kill_and_resume, run
 
 PAGE = (ROOT / "docs" / "programs.md").read_text()
+EDITS = (ROOT / "docs" / "edits.md").read_text()
 FABRICS = """
 name: fabrics
 base:
@@ -69,6 +70,26 @@ def job(layers=4, micro_batches=3):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+def layers(count=8):
+    """Two replicas of some layers, whose gradients of 10 MB each are reduced beside the backward pass."""
+    lines = [{"manyworlds_program": 1, "name": "job", "gpu": "h100_sxm", "tokens_per_step": 8192},
+             {"dimension": "dp", "part": "exposed_dp"}, {"groups": "dp", "ranks": [[0, 1]]},
+             {"program": "all", "ranks": "0-1", "streams": ["compute", "nccl"]}]
+    matmul = {"gemm": [4096, 4096, 4096, 1], "stream": "compute"}
+    for layer in range(count):
+        lines.append({"kernel": "matmul", "us": 300, "part": "forward", **matmul})
+        lines.append({"kernel": "gelu", "us": 20, "part": "forward", "stream": "compute"})
+        lines.append({"kernel": "gelu_bias", "us": 10, "part": "forward", "stream": "compute"})
+    reductions = []
+    for layer in range(count):
+        lines.append({"kernel": "matmul", "us": 600, "part": "backward", **matmul})
+        reductions.append(len(lines) - 4)
+        lines.append({"collective": "all_reduce", "in": "dp", "bytes": 10_000_000, "stream": "nccl",
+                      "after": [len(lines) - 5]})
+    lines.append({"kernel": "adam", "us": 100, "part": "optimizer", "stream": "compute", "after": reductions})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
 class Programs(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-programs-"))
@@ -90,6 +111,40 @@ class Programs(unittest.TestCase):
             self.assertAlmostEqual(kernels, 92.5e-6 / 2)  # of one rank of two
             self.assertEqual(memory, 8388608)
             self.assertAlmostEqual(tokens, 4096 / 2 / step, places=3)
+
+    def test_the_edits_of_the_page_are_made(self):
+        (self.directory / "job.jsonl").write_text(layers())
+        for name, text in re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", EDITS, re.DOTALL):
+            (self.directory / name).write_text(text)
+        commands = [command.split() for command in re.findall(r"^    manyworlds (.*)$", EDITS, re.MULTILINE)]
+        self.assertEqual(len(commands), 2)
+        for command in commands:
+            told = run(*command, directory=self.directory).stdout
+            if command[0] == "program":
+                self.assertRegex(told, r"faster.yaml:1: scale: 16 operations selected; measured and host time 15\.08 -> 12\.68 ms")
+        rows = {row[0]: row[1:] for row in self.rows("edits", "program.edits", "step_time_s", "forward_s", "backward_s",
+                                                     "tokens_per_s_per_gpu", "link_hops")}
+        as_recorded, faster, buckets = (rows[name] for name in (b"", b"faster.yaml", b"buckets.yaml"))
+        self.assertAlmostEqual(as_recorded[1], 8 * 330e-6)
+        self.assertAlmostEqual(faster[1], 8 * (150e-6 + 0.6 * 30e-6))
+        self.assertLess(faster[2], as_recorded[2])
+        self.assertEqual(buckets[1:3], as_recorded[1:3])
+        for row in rows.values():
+            self.assertAlmostEqual(row[3], 4 * 8192 / 8 / row[0], places=3)
+        # The file that was written is the same program, of a quarter of the ranks; its own sweep needs no edits.
+        spec = (self.directory / "edits.yaml").read_text()
+        (self.directory / "written.yaml").write_text(
+            spec.replace("name: edits", "name: written").replace("job.jsonl", "faster.jsonl")
+            .replace('["", faster.yaml, buckets.yaml]', '[""]'))
+        run("sweep", "written.yaml", directory=self.directory)
+        self.assertEqual(self.rows("written", "step_time_s")[0][0], faster[0])
+        (self.directory / "buckets.yaml").write_text("- select: {collective: all_gather}\n  bucket: 25MB\n")
+        error = run("sweep", "edits.yaml", directory=self.directory, expect=2).stderr
+        self.assertIn("buckets.yaml:1: selects no operation of any rank", error)
+        (self.directory / "none.yaml").write_text(
+            "name: none\nbase:\n  program: {replicas: 2}\n  model: llama2-7b\n  cluster: {like: dgx_h100_superpod, nodes: 1}\n"
+            "  strategy: {global_batch: 8}\nobjective: step_time_s\n")
+        self.assertIn("program_changes", run("sweep", "none.yaml", directory=self.directory, expect=2).stderr)
 
     def test_fabrics_share_what_they_can_and_change_nothing(self):
         (self.directory / "job.jsonl").write_text(job())
@@ -115,6 +170,21 @@ class Programs(unittest.TestCase):
                 self.assertEqual(row[4:], known[row[:4]], name)
         kill_and_resume(self, self.directory, "fabrics.yaml")
         self.assertEqual(answer_digest(self.directory / "killed" / "results.h5"), first)
+
+    def test_the_critical_path_adds_up_to_the_step(self):
+        (self.directory / "job.jsonl").write_text(job())
+        (self.directory / "fabrics.yaml").write_text(FABRICS)
+        words = ("run", "fabrics.yaml", "--experiment", 150, "--critical-path")
+        told = json.loads(run(*words, "--json", directory=self.directory).stdout)
+        path = told["critical_path"]
+        self.assertAlmostEqual(sum(row["s"] for row in path["sums"]), told["step_time_s"], delta=1e-11)
+        self.assertEqual(sum(row["operations"] for row in path["sums"]), path["operations"])
+        times = [row["s"] for row in path["sums"]]
+        self.assertEqual(times, sorted(times, reverse=True))
+        names = {(row["kind"], row["name"]) for row in path["sums"]}
+        self.assertLessEqual({("backward", "layer_backward"), ("forward", "layer_forward"), ("tp", "all_reduce"),
+                              ("optimizer", "adam")}, names)
+        self.assertIn(f"critical path: {path['operations']} operations", run(*words, directory=self.directory).stdout)
 
     def test_another_gpu_needs_shapes(self):
         (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1))

@@ -149,7 +149,7 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
   const auto all_seen = [&] {
     return std::all_of(all.begin(), all.end(), [&](const Key& key) { return configurations[key.name] > 0; });
   };
-  while (valid < 300 || (valid < 2'000 && !all_seen())) {
+  while (valid < 150 || (valid < 2'000 && !all_seen())) {
     const std::vector<std::string> sets = draw(all, random);
     Sweep sweep;
     try {

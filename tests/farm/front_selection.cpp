@@ -118,7 +118,7 @@ TEST_CASE("of a front those are simulated whose bounds nothing dominates, in any
             dominating += all.of[by] < all.of[row] && others.of[by] <= others.of[row] ? 1 : 0;
           if (dominating < best) CHECK(ran[row] == 1);
         }
-        for (const std::size_t at_once : {2u, 7u, 100u})
+        for (const std::size_t at_once : {2u, 100u})
           CHECK(
               io::canonical_bytes(SelectedRun(job, at_once, static_cast<std::uint32_t>(at_once), {}, slow).results()) ==
               io::canonical_bytes(results));
@@ -156,7 +156,7 @@ TEST_CASE("with a gap a front is the same in any order, and nothing is better th
   for (Asked asked : kPairs) {
     const io::Results whole = whole_results(asked, true);
     const Values all(whole, asked.objective), others(whole, asked.column);
-    for (const double gap : {0.02, 0.1, 0.5}) {
+    for (const double gap : {0.02, 0.5}) {
       for (const std::uint32_t best : {1u, 3u}) {
         asked.gap = gap, asked.best = best;
         const SweepJob job = job_of(asked);
@@ -175,7 +175,7 @@ TEST_CASE("with a gap a front is the same in any order, and nothing is better th
               ++dominating;
           CHECK((ran[row] == 1 || dominating >= best));
         }
-        for (const std::size_t at_once : {2u, 7u, 100u}) {
+        for (const std::size_t at_once : {2u, 100u}) {
           const SelectedRun more(job, at_once, static_cast<std::uint32_t>(at_once), {}, true);
           CHECK(io::canonical_bytes(more.results()) == io::canonical_bytes(results));
           CHECK(more.selected().front_gap.value() == proven);

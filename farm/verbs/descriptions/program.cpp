@@ -13,9 +13,12 @@
 #include "core/step/layout/as_given.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/chakra/write_traces.hpp"
+#include "experiments/edits/edited.hpp"
+#include "experiments/edits/replicas.hpp"
 #include "experiments/goal/write_goal.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "experiments/programs/timed_programs.hpp"
+#include "experiments/text/text.hpp"
 #include "experiments/traces/read_any.hpp"
 #include "farm/cli/options/one_experiment.hpp"
 #include "farm/cli/parsing/command.hpp"
@@ -189,6 +192,24 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) throw core::InputError("cannot be written", path);
 }
 
+/// Makes the changes that the command line asks for, and says what they did.
+void change(Imported& imported, const cxxopts::ParseResult& parsed) {
+  if (parsed.count("replicas") > 0) {
+    const auto replicas = parsed["replicas"].as<std::uint32_t>();
+    if (replicas == 0) throw core::InputError("must be 1 or more", "--replicas");
+    for (std::string& note : experiments::edits::add_replicas(imported.programs, replicas, imported.programs.name))
+      imported.programs.notes.push_back(std::move(note));
+  }
+  if (parsed.count("edits") == 0) return;
+  const auto path = parsed["edits"].as<std::string>();
+  const auto edits = experiments::edits::parse_edits(experiments::import::read_text(path), path);
+  for (std::string& line : experiments::edits::make_edits(imported.programs, edits)) {
+    imported.programs.notes.push_back(fmt::format("edited by {}", line));
+    imported.account.push_back(std::move(line));
+  }
+  imported.recorded_us = 0;  // of what there was before
+}
+
 void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
   if (parsed.count("to") > 0) write_file(parsed["to"].as<std::string>(), program_file_text(programs));
   if (parsed.count("goal") > 0)
@@ -216,7 +237,9 @@ int run_program(const Invocation& invocation) {
   options.add_options()("files", "more files: the traces of further ranks", cxxopts::value<std::vector<std::string>>())(
       "to", "writes a program file", cxxopts::value<std::string>(), "FILE")(
       "chakra", "writes traces of Chakra, PREFIX.0.et and on", cxxopts::value<std::string>(), "PREFIX")(
-      "goal", "writes a schedule of GOAL", cxxopts::value<std::string>(), "FILE")("json", "as JSON");
+      "goal", "writes a schedule of GOAL", cxxopts::value<std::string>(), "FILE")(
+      "replicas", "lets all ranks run N times, as replicas of data parallelism", cxxopts::value<std::uint32_t>(), "N")(
+      "edits", "makes the edits of a file (docs/edits.md)", cxxopts::value<std::string>(), "FILE")("json", "as JSON");
   add_reader_options(options);
   options.parse_positional({"spec", "files"});
   options.positional_help("FILE...");
@@ -231,6 +254,7 @@ int run_program(const Invocation& invocation) {
     imported.programs = programs_of_spec(*parsed);
   else
     imported = experiments::traces::read_any(paths, reader_options(*parsed));
+  change(imported, *parsed);
   write_programs(imported.programs, *parsed);
   if (parsed->count("json") > 0)
     std::cout << as_json(imported).dump(2) << '\n';

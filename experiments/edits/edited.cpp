@@ -1,0 +1,93 @@
+#include "experiments/edits/edited.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "experiments/edits/make_edit.hpp"
+#include "experiments/edits/select.hpp"
+#include "experiments/programs/check_communication.hpp"
+
+namespace manyworlds::experiments::edits {
+namespace {
+
+using programs::StreamPrograms;
+
+/// What the operations of all ranks are together.
+struct Amount {
+  double operations = 0, us = 0, bytes = 0;
+};
+
+std::vector<double> ranks_by_program(const StreamPrograms& all) {
+  std::vector<double> ranks(all.programs.size());
+  for (const std::uint32_t program : all.ranks.program_of_rank) ++ranks[program];
+  return ranks;
+}
+
+Amount amount_of(const StreamPrograms& all) {
+  Amount sum;
+  const std::vector<double> ranks = ranks_by_program(all);
+  for (std::size_t i = 0; i < all.programs.size(); ++i)
+    for (const programs::StreamOp& op : all.programs[i].ops) {
+      sum.operations += ranks[i];
+      std::visit(
+          [&](const auto& work) {
+            using Work = std::decay_t<decltype(work)>;
+            if constexpr (std::is_same_v<Work, programs::HostWork>)
+              sum.us += ranks[i] * work.us;
+            else
+              sum.bytes += ranks[i] * static_cast<double>(work.bytes);
+            if constexpr (std::is_same_v<Work, programs::KernelWork> || std::is_same_v<Work, programs::CopyWork>)
+              sum.us += ranks[i] * work.measured_us.value_or(0);
+          },
+          op.work);
+    }
+  return sum;
+}
+
+std::string change_text(const char* what, double before, double after, const char* unit) {
+  if (before == after) return "";
+  return fmt::format("; {} {:.6g} -> {:.6g}{}", what, before, after, unit);
+}
+
+class Editor {
+ public:
+  Editor(StreamPrograms& all, const std::string& name) : all_(all), name_(name) {}
+
+  std::string make(const Edit& edit) {
+    try {
+      const Amount before = amount_of(all_);
+      double operations = 0;
+      for (const std::size_t program : separate(all_, edit.selection)) {
+        const std::vector<std::uint32_t> ops = selected(all_, program, edit.selection);
+        if (ops.empty()) continue;
+        operations += ranks_by_program(all_)[program] * static_cast<double>(ops.size());
+        make_edit(all_, program, ops, edit.action);
+      }
+      if (operations == 0) throw core::InputError("selects no operation of any rank");
+      const Amount after = amount_of(all_);
+      return fmt::format("{}:{}: {}: {:.0f} operations selected{}{}{}", name_, edit.line, name_of(edit.action),
+                         operations, change_text("operations of all ranks", before.operations, after.operations, ""),
+                         change_text("measured and host time", before.us * 1e-3, after.us * 1e-3, " ms"),
+                         change_text("bytes", before.bytes, after.bytes, ""));
+    } catch (const core::InputError& error) {
+      if (error.located()) throw;
+      throw error.at(name_, edit.line);
+    }
+  }
+
+ private:
+  StreamPrograms& all_;
+  const std::string& name_;
+};
+
+}  // namespace
+
+std::vector<std::string> make_edits(StreamPrograms& programs, const Edits& edits) {
+  std::vector<std::string> account;
+  Editor editor(programs, edits.name);
+  for (const Edit& edit : edits.edits) account.push_back(editor.make(edit));
+  programs::check_communication(programs, edits.name);
+  return account;
+}
+
+}  // namespace manyworlds::experiments::edits

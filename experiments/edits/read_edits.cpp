@@ -1,0 +1,264 @@
+// Reads the file of edits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.hpp"
+#include "core/base/number_in.hpp"
+#include "core/compute/measured.hpp"
+#include "experiments/edits/edit.hpp"
+#include "experiments/programs/ranks_text.hpp"
+#include "experiments/text/scalar.hpp"
+#include "experiments/text/yaml.hpp"
+
+namespace manyworlds::experiments::edits {
+namespace {
+
+using core::InputError;
+using import::Entry;
+using import::Node;
+
+constexpr double kMostFactor = 1e6, kMostUs = 1e9;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50, kMostExtent = std::int64_t{1} << 40;
+constexpr std::size_t kMostEdits = 10'000;
+constexpr std::array<const char*, 6> kKinds{"kernel", "copy", "host", "collective", "send", "receive"};
+constexpr std::array<const char*, 8> kActions{"scale", "drop", "fuse", "set", "move", "insert", "bucket", "batch"};
+
+std::vector<std::string> words(const auto& list) {
+  return {list.begin(), list.end()};
+}
+
+double real(const Node& node, const std::string& key, double least, double most) {
+  core::OptionInfo info;
+  info.kind = core::OptionInfo::Kind::real;
+  info.minimum = least, info.maximum = most;
+  return std::get<double>(import::read_value(node, info, key));
+}
+double factor(const Node& node, const std::string& key) {
+  return real(node, key, 0, kMostFactor);
+}
+std::int64_t whole(const Node& node, const std::string& key, std::int64_t most, const char* unit = "") {
+  core::OptionInfo info;
+  info.unit = unit;
+  info.minimum = 1, info.maximum = static_cast<double>(most);
+  return std::get<std::int64_t>(import::read_value(node, info, key));
+}
+
+template <class Value, class Read>
+void read_if_there(const Node& node, const char* key, Value& value, const Read& read) {
+  if (const Node* found = node.find(key)) value = read(*found, key);
+}
+
+/// Returns the kind that a selection names, whose key is one of kKinds; nothing if it names none.
+const Entry* kind_of(const Node& node) {
+  const Entry* found = nullptr;
+  for (const Entry& entry : node.entries) {
+    if (std::find(kKinds.begin(), kKinds.end(), entry.key) == kKinds.end()) continue;
+    if (found != nullptr)
+      throw InputError(fmt::format("selects '{}' and '{}'; make it two edits", found->key, entry.key), *node.file,
+                       entry.line);
+    found = &entry;
+  }
+  return found;
+}
+
+void read_occurrences(const Node& node, Selection& selection) {
+  const std::string text = import::read_line(node, "occurrences");
+  selection.is_last = text == "last";
+  if (selection.is_last) return;
+  try {
+    selection.occurrences = programs::parse_ranks(text == "first" ? "0" : text);
+  } catch (const InputError&) {
+    node.fail(fmt::format("'occurrences' must be first, last, or a list as in 0-7,16, not '{}'", text));
+  }
+}
+
+Selection selection_of(const Node& node) {
+  const Entry* what = node.kind == Node::Kind::mapping ? kind_of(node) : nullptr;
+  if (what == nullptr)
+    node.fail(fmt::format("a selection must be a mapping with one of {}, as in {{kernel: \"*gemm*\"}}, not {}",
+                          fmt::join(kKinds, ", "), describe(node)));
+  Selection selection;
+  selection.kind = static_cast<OpKind>(std::find(kKinds.begin(), kKinds.end(), what->key) - kKinds.begin());
+  selection.what = import::read_line(what->value, what->key);
+  std::vector<std::string> keys{what->key, "stream", "ranks", "occurrences"};
+  if (selection.kind == OpKind::kernel) keys.emplace_back("part");
+  if (selection.kind == OpKind::collective) keys.emplace_back("in");
+  if (selection.kind != OpKind::kernel && selection.kind != OpKind::host) keys.emplace_back("name");
+  import::check_keys(node, keys, "a selection");
+  const auto line = [](const Node& value, const char* key) { return import::read_line(value, key); };
+  read_if_there(node, "stream", selection.stream, line);
+  read_if_there(node, "name", selection.name, line);
+  read_if_there(node, "in", selection.dimension, line);
+  read_if_there(node, "part", selection.part, line);
+  if (const Node* ranks = node.find("ranks")) {
+    try {
+      selection.ranks = programs::parse_ranks(import::read_line(*ranks, "ranks"));
+    } catch (const InputError& error) {
+      if (error.located()) throw;
+      throw error.at(*ranks->file, ranks->line);
+    }
+    std::sort(selection.ranks.begin(), selection.ranks.end());
+    selection.ranks.erase(std::unique(selection.ranks.begin(), selection.ranks.end()), selection.ranks.end());
+  }
+  if (const Node* occurrences = node.find("occurrences")) read_occurrences(*occurrences, selection);
+  return selection;
+}
+
+/// Returns a node as JSON: what is not quoted is a number or a truth value where it can be one.
+nlohmann::json as_json(const Node& node) {
+  if (node.kind == Node::Kind::mapping) {
+    nlohmann::json object = nlohmann::json::object();
+    for (const Entry& entry : node.entries) object[entry.key] = as_json(entry.value);
+    return object;
+  }
+  if (node.kind == Node::Kind::sequence) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const Node& item : node.items) list.push_back(as_json(item));
+    return list;
+  }
+  if (node.kind == Node::Kind::null) return nullptr;
+  if (!node.quoted) {
+    if (const auto whole = core::number_in<std::int64_t>(node.text)) return *whole;
+    if (const auto number = core::number_in<double>(node.text)) return *number;
+    if (node.text == "true" || node.text == "false") return node.text == "true";
+  }
+  return node.text;
+}
+
+Scale scale_of(const Node& node) {
+  import::check_keys(node, {"time", "bytes"}, "'scale'");
+  Scale scale;
+  read_if_there(node, "time", scale.time, factor);
+  read_if_there(node, "bytes", scale.bytes, factor);
+  if (!scale.time && !scale.bytes) node.fail("'scale' must have 'time', 'bytes' or both, as in {time: 0.5}");
+  return scale;
+}
+
+Fuse fuse_of(const Node& node) {
+  import::check_keys(node, {"time", "bytes"}, "'fuse'");
+  Fuse fuse;
+  read_if_there(node, "time", fuse.time, factor);
+  read_if_there(node, "bytes", fuse.bytes, factor);
+  return fuse;
+}
+
+programs::GemmShape gemm_of(const Node& node) {
+  if (node.kind != Node::Kind::sequence || node.items.size() != 4)
+    node.fail(fmt::format("'gemm' must be [m, n, k, batch], not {}", describe(node)));
+  programs::GemmShape shape;
+  std::int64_t* extents[]{&shape.m, &shape.n, &shape.k, &shape.batch};
+  double product = 2;
+  for (std::size_t i = 0; i < 4; ++i) {
+    *extents[i] = whole(node.items[i], "gemm", kMostExtent);
+    product *= static_cast<double>(*extents[i]);
+  }
+  if (product > 1e18) node.fail("'gemm' must have at most 1e18 operations");
+  return shape;
+}
+
+Set set_of(const Node& node) {
+  import::check_keys(node, {"us", "bytes", "gemm", "dtype"}, "'set'");
+  Set set;
+  read_if_there(node, "us", set.us, [](const Node& value, const char* key) { return real(value, key, 0, kMostUs); });
+  read_if_there(node, "bytes", set.bytes,
+                [](const Node& value, const char* key) { return whole(value, key, kMostBytes, "bytes"); });
+  if (const Node* gemm = node.find("gemm")) set.gemm = gemm_of(*gemm);
+  if (const Node* dtype = node.find("dtype")) {
+    const std::vector<std::string> names = words(core::compute::kDtypeNames);
+    const std::string name = import::read_line(*dtype, "dtype", names);
+    set.dtype = static_cast<core::compute::Dtype>(std::find(names.begin(), names.end(), name) - names.begin());
+  }
+  if (node.entries.empty()) node.fail("'set' must have 'us', 'bytes', 'gemm' or 'dtype'");
+  return set;
+}
+
+Batch batch_of(const Node& node) {
+  import::check_keys(node, {"factor", "tokens"}, "'batch'");
+  Batch batch;
+  for (const char* key : {"factor", "tokens"})
+    if (node.find(key) == nullptr)
+      node.fail("'batch' must have 'factor' and 'tokens', as in {factor: 2, tokens: 8192}");
+  batch.factor = factor(*node.find("factor"), "factor");
+  batch.tokens = whole(*node.find("tokens"), "tokens", kMostExtent);
+  return batch;
+}
+
+/// Reads one edit: an action, what it is done to, and for some what waits for it.
+Edit edit_of(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(
+        fmt::format("an edit must be a mapping, as in {{select: {{kernel: \"*gemm*\"}}, scale: {{time: 0.5}}}}, "
+                    "not {}",
+                    describe(node)));
+  const Entry* action = nullptr;
+  for (const Entry& entry : node.entries) {
+    if (std::find(kActions.begin(), kActions.end(), entry.key) == kActions.end()) continue;
+    if (action != nullptr)
+      throw InputError(fmt::format("has '{}' and '{}'; make it two edits", action->key, entry.key), *node.file,
+                       entry.line);
+    action = &entry;
+  }
+  if (action == nullptr) node.fail(fmt::format("an edit must have one of {}", fmt::join(kActions, ", ")));
+  const std::string& what = action->key;
+  const bool is_insert = what == "insert";
+  std::vector<std::string> keys{what, is_insert ? "after" : "select"};
+  if (is_insert || what == "move") keys.emplace_back("before");
+  import::check_keys(node, keys, "an edit");
+
+  Edit edit;
+  edit.line = node.line;
+  const Node* before = node.find("before");
+  const Node* select = node.find(is_insert ? "after" : "select");
+  if (select == nullptr && is_insert) select = before;
+  if (select == nullptr) node.fail(is_insert ? "'insert' must have 'after', 'before' or both" : "'select' is missing");
+  edit.selection = selection_of(*select);
+  const bool has_waiting = before != nullptr && before != select;
+  const std::optional<Selection> waiting = has_waiting ? std::optional(selection_of(*before)) : std::nullopt;
+  const Node& value = action->value;
+  if (what == "scale") edit.action = scale_of(value);
+  if (what == "drop") {
+    if (value.text != "true") value.fail("'drop' must be true");
+    edit.action = Drop{};
+  }
+  if (what == "fuse") edit.action = fuse_of(value);
+  if (what == "set") edit.action = set_of(value);
+  if (what == "move") edit.action = Move{import::read_line(value, "move"), waiting};
+  if (is_insert) {
+    if (value.kind != Node::Kind::mapping)
+      value.fail(
+          fmt::format("'insert' must be an operation of a program file, as in {{kernel: cast, us: 3, stream: "
+                      "compute}}, not {}",
+                      describe(value)));
+    edit.action = Insert{as_json(value), before == select, waiting};
+  }
+  if (what == "bucket") edit.action = Bucket{whole(value, "bucket", kMostBytes, "bytes")};
+  if (what == "batch") edit.action = batch_of(value);
+  if ((what == "fuse" || what == "batch") && edit.selection.kind != OpKind::kernel)
+    select->fail(fmt::format("'{}' is of kernels, and '{}' selects none", what,
+                             kKinds[static_cast<std::size_t>(edit.selection.kind)]));
+  if (what == "bucket" && edit.selection.kind != OpKind::collective) select->fail("'bucket' is of collectives");
+  return edit;
+}
+
+}  // namespace
+
+const char* name_of(const Action& action) {
+  return kActions[action.index()];
+}
+
+Edits parse_edits(std::string_view text, const std::string& name) {
+  const Node root = import::parse_yaml(text, name);
+  if (root.kind != Node::Kind::sequence || root.items.empty())
+    root.fail(
+        fmt::format("must be a list of edits, as in `- {{select: {{kernel: \"*gemm*\"}}, scale: {{time: 0.5}}}}`, "
+                    "not {}",
+                    describe(root)));
+  if (root.items.size() > kMostEdits) root.fail(fmt::format("has more than {} edits", kMostEdits));
+  Edits edits{name, {}};
+  for (const Node& item : root.items) edits.edits.push_back(edit_of(item));
+  return edits;
+}
+
+}  // namespace manyworlds::experiments::edits

@@ -1,0 +1,116 @@
+#include "experiments/edits/select.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.hpp"
+#include "core/collective/algorithms/registry.hpp"
+#include "experiments/programs/words.hpp"
+
+namespace manyworlds::experiments::edits {
+namespace {
+
+using programs::Communication;
+using programs::CopyWork;
+using programs::HostWork;
+using programs::KernelWork;
+using programs::StreamOp;
+using programs::StreamPrograms;
+
+bool is_of_kind(const StreamOp& op, const StreamPrograms& all, const Selection& selection) {
+  const std::string& name = all.names[op.name];
+  const auto is = [&](std::string_view text) { return matches(selection.what, text); };
+  switch (selection.kind) {
+    case OpKind::kernel: {
+      const auto* kernel = std::get_if<KernelWork>(&op.work);
+      return kernel != nullptr && is(name) && matches(selection.part, core::workload::name_of(kernel->part));
+    }
+    case OpKind::copy: {
+      const auto* copy = std::get_if<CopyWork>(&op.work);
+      return copy != nullptr && is(programs::kDirections[static_cast<std::size_t>(copy->direction)]);
+    }
+    case OpKind::host:
+      return std::holds_alternative<HostWork>(op.work) && is(name);
+    case OpKind::collective:
+    case OpKind::send:
+    case OpKind::receive:
+      break;
+  }
+  const auto* call = std::get_if<Communication>(&op.work);
+  if (call == nullptr) return false;
+  const std::string& dimension = all.ranks.dimensions[call->dimension].name;
+  if (call->kind == core::collective::Kind::send)
+    return selection.kind == (call->receives ? OpKind::receive : OpKind::send) && is(dimension);
+  return selection.kind == OpKind::collective && is(core::collective::name_of(call->kind)) &&
+         matches(selection.dimension, dimension);
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view text) {
+  std::size_t at = 0, from = 0, star = std::string_view::npos, after_star = 0;
+  while (from < text.size()) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++, after_star = from;
+    } else if (at < pattern.size() && (pattern[at] == '?' || pattern[at] == text[from])) {
+      ++at, ++from;
+    } else if (star != std::string_view::npos) {
+      at = star + 1, from = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
+}
+
+std::vector<std::uint32_t> selected(const StreamPrograms& all, std::size_t number, const Selection& selection) {
+  const programs::RankProgram& program = all.programs[number];
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    const StreamOp& op = program.ops[i];
+    if (is_of_kind(op, all, selection) && matches(selection.stream, program.streams[op.stream].name) &&
+        matches(selection.name, all.names[op.name]))
+      found.push_back(i);
+  }
+  if (selection.is_last && !found.empty()) found = {found.back()};
+  if (selection.occurrences.empty()) return found;
+  std::vector<std::uint32_t> some;
+  for (const std::uint32_t occurrence : selection.occurrences)
+    if (occurrence < found.size()) some.push_back(found[occurrence]);
+  return some;
+}
+
+std::vector<std::size_t> separate(StreamPrograms& all, const Selection& selection) {
+  std::vector<std::uint32_t>& program_of_rank = all.ranks.program_of_rank;
+  std::vector<std::size_t> programs;
+  if (selection.ranks.empty()) {
+    for (std::size_t i = 0; i < all.programs.size(); ++i) programs.push_back(i);
+    return programs;
+  }
+  if (selection.ranks.back() >= program_of_rank.size())
+    throw core::InputError(fmt::format("'ranks' must be below {}, the ranks of the programs, not {}",
+                                       program_of_rank.size(), selection.ranks.back()));
+  std::map<std::uint32_t, std::size_t> ranks_left;
+  for (const std::uint32_t program : program_of_rank) ++ranks_left[program];
+  for (const std::uint32_t rank : selection.ranks) --ranks_left[program_of_rank[rank]];
+  std::map<std::uint32_t, std::uint32_t> own;  // program of the selected ones, by the program of all
+  for (const std::uint32_t rank : selection.ranks) {
+    const std::uint32_t shared = program_of_rank[rank];
+    if (ranks_left[shared] > 0 && !own.contains(shared)) {
+      own.emplace(shared, static_cast<std::uint32_t>(all.programs.size()));
+      programs::RankProgram copy = all.programs[shared];
+      copy.name += ", edited";
+      all.programs.push_back(std::move(copy));
+    } else {
+      own.try_emplace(shared, shared);
+    }
+    program_of_rank[rank] = own.at(shared);
+  }
+  for (const auto& [shared, program] : own) programs.push_back(program);
+  std::sort(programs.begin(), programs.end());
+  return programs;
+}
+
+}  // namespace manyworlds::experiments::edits
