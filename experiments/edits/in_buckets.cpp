@@ -17,7 +17,7 @@ using programs::Communication;
 using programs::RankProgram;
 using programs::StreamOp;
 
-constexpr std::int64_t kMostBuckets = 100'000;
+constexpr std::int64_t kMaxBuckets = 100'000;
 
 /// Collectives that become one. What is reduced is ready with its last part, so that they become one where the last
 /// stands; what is gathered is needed by its first part, so that they become one where the first stands.
@@ -93,9 +93,9 @@ class Buckets {
   /// Makes several of one that is too large: equal ones, but for what does not divide.
   void cut(std::uint32_t op) {
     const std::int64_t bytes = call(op).bytes, parts = (bytes + most_bytes_ - 1) / most_bytes_;
-    if (parts > kMostBuckets)
+    if (parts > kMaxBuckets)
       throw core::InputError(fmt::format("'{}' of program '{}' would become {} collectives; at most {} are made",
-                                         all_.names[program_.ops[op].name], program_.name, parts, kMostBuckets));
+                                         all_.names[program_.ops[op].name], program_.name, parts, kMaxBuckets));
     for (std::int64_t part = 0; part < parts; ++part) {
       StreamOp one = program_.ops[op];
       std::get<Communication>(one.work).bytes = bytes * (part + 1) / parts - bytes * part / parts;

@@ -25,7 +25,7 @@ using programs::RankProgram;
 using programs::StreamOp;
 using programs::StreamPrograms;
 
-constexpr double kMostBytes = static_cast<double>(std::int64_t{1} << 50), kMostExtent = 1e12;
+constexpr double kMaxBytes = static_cast<double>(std::int64_t{1} << 50), kMaxExtent = 1e12;
 
 std::int64_t whole(double value, double most, const char* what) {
   const double rounded = std::round(value);
@@ -35,7 +35,7 @@ std::int64_t whole(double value, double most, const char* what) {
 }
 
 std::int64_t scaled_bytes(std::int64_t bytes, double factor) {
-  return bytes == 0 ? 0 : whole(static_cast<double>(bytes) * factor, kMostBytes, "bytes");
+  return bytes == 0 ? 0 : whole(static_cast<double>(bytes) * factor, kMaxBytes, "bytes");
 }
 
 /// Changes the shape of a kernel; its measured time is that of the shape that it had at first.
@@ -85,7 +85,7 @@ class Change {
         refuse(op, fmt::format("multiplies {} x {} x {}, {} times, and none of these is {} tokens; leave it out, or "
                                "set its 'gemm'",
                                shape.gemm->m, shape.gemm->n, shape.gemm->k, shape.gemm->batch, batch.tokens));
-      **found = whole(static_cast<double>(**found) * batch.factor, kMostExtent, "the extent of a product");
+      **found = whole(static_cast<double>(**found) * batch.factor, kMaxExtent, "the extent of a product");
     }
     if (!shape.gemm && shape.bytes == 0) {
       work->measured_us = need_time(work->measured_us, op) * batch.factor;

@@ -19,9 +19,9 @@ using core::InputError;
 using import::Entry;
 using import::Node;
 
-constexpr double kMostFactor = 1e6, kMostUs = 1e9;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50, kMostExtent = std::int64_t{1} << 40;
-constexpr std::size_t kMostEdits = 10'000;
+constexpr double kMaxFactor = 1e6, kMaxUs = 1e9;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50, kMaxExtent = std::int64_t{1} << 40;
+constexpr std::size_t kMaxEdits = 10'000;
 constexpr std::array<const char*, 6> kKinds{"kernel", "copy", "host", "collective", "send", "receive"};
 constexpr std::array<const char*, 8> kActions{"scale", "drop", "fuse", "set", "move", "insert", "bucket", "batch"};
 
@@ -36,7 +36,7 @@ double real(const Node& node, const std::string& key, double least, double most)
   return std::get<double>(import::read_value(node, info, key));
 }
 double factor(const Node& node, const std::string& key) {
-  return real(node, key, 0, kMostFactor);
+  return real(node, key, 0, kMaxFactor);
 }
 std::int64_t whole(const Node& node, const std::string& key, std::int64_t most, const char* unit = "") {
   core::OptionInfo info;
@@ -151,7 +151,7 @@ programs::GemmShape gemm_of(const Node& node) {
   std::int64_t* extents[]{&shape.m, &shape.n, &shape.k, &shape.batch};
   double product = 2;
   for (std::size_t i = 0; i < 4; ++i) {
-    *extents[i] = whole(node.items[i], "gemm", kMostExtent);
+    *extents[i] = whole(node.items[i], "gemm", kMaxExtent);
     product *= static_cast<double>(*extents[i]);
   }
   if (product > 1e18) node.fail("'gemm' must have at most 1e18 operations");
@@ -161,9 +161,9 @@ programs::GemmShape gemm_of(const Node& node) {
 Set set_of(const Node& node) {
   import::check_keys(node, {"us", "bytes", "gemm", "dtype"}, "'set'");
   Set set;
-  read_if_there(node, "us", set.us, [](const Node& value, const char* key) { return real(value, key, 0, kMostUs); });
+  read_if_there(node, "us", set.us, [](const Node& value, const char* key) { return real(value, key, 0, kMaxUs); });
   read_if_there(node, "bytes", set.bytes,
-                [](const Node& value, const char* key) { return whole(value, key, kMostBytes, "bytes"); });
+                [](const Node& value, const char* key) { return whole(value, key, kMaxBytes, "bytes"); });
   if (const Node* gemm = node.find("gemm")) set.gemm = gemm_of(*gemm);
   if (const Node* dtype = node.find("dtype")) {
     const std::vector<std::string> names = words(core::compute::kDtypeNames);
@@ -181,7 +181,7 @@ Batch batch_of(const Node& node) {
     if (node.find(key) == nullptr)
       node.fail("'batch' must have 'factor' and 'tokens', as in {factor: 2, tokens: 8192}");
   batch.factor = factor(*node.find("factor"), "factor");
-  batch.tokens = whole(*node.find("tokens"), "tokens", kMostExtent);
+  batch.tokens = whole(*node.find("tokens"), "tokens", kMaxExtent);
   return batch;
 }
 
@@ -233,7 +233,7 @@ Edit edit_of(const Node& node) {
                       describe(value)));
     edit.action = Insert{as_json(value), before == select, waiting};
   }
-  if (what == "bucket") edit.action = Bucket{whole(value, "bucket", kMostBytes, "bytes")};
+  if (what == "bucket") edit.action = Bucket{whole(value, "bucket", kMaxBytes, "bytes")};
   if (what == "batch") edit.action = batch_of(value);
   if ((what == "fuse" || what == "batch") && edit.selection.kind != OpKind::kernel)
     select->fail(fmt::format("'{}' is of kernels, and '{}' selects none", what,
@@ -255,7 +255,7 @@ Edits parse_edits(std::string_view text, const std::string& name) {
         fmt::format("must be a list of edits, as in `- {{select: {{kernel: \"*gemm*\"}}, scale: {{time: 0.5}}}}`, "
                     "not {}",
                     describe(root)));
-  if (root.items.size() > kMostEdits) root.fail(fmt::format("has more than {} edits", kMostEdits));
+  if (root.items.size() > kMaxEdits) root.fail(fmt::format("has more than {} edits", kMaxEdits));
   Edits edits{name, {}};
   for (const Node& item : root.items) edits.edits.push_back(edit_of(item));
   return edits;

@@ -13,7 +13,7 @@
 namespace manyworlds::farm {
 namespace {
 
-constexpr std::size_t kMostRows = 16, kMostName = 48;
+constexpr std::size_t kMaxRows = 16, kMaxName = 48;
 
 using core::step::CompiledStep;
 using core::workload::CollectiveCall;
@@ -66,7 +66,7 @@ std::string critical_path_text(const CriticalPath& path) {
                                  path.operations, path.ranks);
   const auto row = [&](const std::string& kind, const std::string& name, core::Time ps, std::int64_t operations,
                        core::Time slowed) {
-    text += fmt::format("  {:<22}{:<{}}  {:>9}  {:>5.1f} %  {:>7}{}\n", kind, name.substr(0, kMostName), kMostName,
+    text += fmt::format("  {:<22}{:<{}}  {:>9}  {:>5.1f} %  {:>7}{}\n", kind, name.substr(0, kMaxName), kMaxName,
                         io::with_si_prefix(static_cast<double>(ps) * 1e-12, "s"),
                         100 * static_cast<double>(ps) / static_cast<double>(path.step_ps), operations,
                         slowed > 0 ? fmt::format("  {} of it beside collectives",
@@ -76,14 +76,14 @@ std::string critical_path_text(const CriticalPath& path) {
   CriticalSum others;
   for (std::size_t i = 0; i < path.sums.size(); ++i) {
     const CriticalSum& sum = path.sums[i];
-    if (i < kMostRows || path.sums.size() == kMostRows + 1) {
+    if (i < kMaxRows || path.sums.size() == kMaxRows + 1) {
       row(sum.kind, sum.name, sum.ps, sum.operations, sum.slowed_ps);
     } else {
       others.ps += sum.ps, others.slowed_ps += sum.slowed_ps, others.operations += sum.operations;
     }
   }
   if (others.operations > 0)
-    row(fmt::format("{} others", path.sums.size() - kMostRows), "", others.ps, others.operations, others.slowed_ps);
+    row(fmt::format("{} others", path.sums.size() - kMaxRows), "", others.ps, others.operations, others.slowed_ps);
   return text;
 }
 
