@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/bridge/bridge.hpp"
+#include "experiments/calculon/calculon.hpp"
 #include "experiments/deepspeed/deepspeed.hpp"
 #include "experiments/megatron/megatron.hpp"
 #include "experiments/nemo/nemo.hpp"
@@ -79,6 +80,7 @@ const std::vector<JobKind>& job_kinds() {
       {"torchtitan", "a .toml", is_torchtitan_toml, read_torchtitan_toml},
       {"torchtitan", "a function of config_registry.py (FILE.py:NAME)", is_torchtitan_registry,
        read_torchtitan_registry},
+      {"Calculon", "an execution's JSON with --model", is_calculon_execution, read_calculon_execution, false, true},
       {"DeepSpeed", "a ds_config.json with --model", is_deepspeed_config, read_deepspeed_config, false, true},
       {"DeepSpeed", "a launch script of Megatron-DeepSpeed", is_deepspeed_script, read_deepspeed_script, true},
       {"Megatron-LM", "a launch script", is_script, read_megatron_script, true},

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-from program import run
+from program import ROOT, run
 
 MODEL = "--num-layers 4 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --vocab-size 32000"
 STYLE = ("--swiglu --ffn-hidden-size 2816 --normalization RMSNorm --position-embedding-type rope --disable-bias-linear "
@@ -43,6 +43,25 @@ class Jobs(unittest.TestCase):
 
     def program(self, *words, expect=0):
         return run(*words, directory=self.directory, expect=expect)
+
+    def test_the_runs_that_calculon_is_validated_on(self):
+        """Its executions and models, beside what Korthikanti et al. 2022 measured (table 5), as the page shows them."""
+        page = (ROOT / "docs" / "jobs.md").read_text()
+        rows = re.findall(r"^\| (?:GPT-3|Megatron|Turing) (\d+[BT]) \|(.*)\|$", page, re.MULTILINE)
+        self.assertEqual(len(rows), 4)
+        names = {"22B": "megatron-22B", "175B": "gpt3-175B", "530B": "turing-530B", "1T": "megatron-1T"}
+        measured = {"22B": (1.42, 1.10), "175B": (18.13, 13.75), "530B": (49.05, 37.83), "1T": (94.42, 71.49)}
+        folder = ROOT / "tests" / "experiments" / "calculon"
+        for size, cells in rows:
+            shown = [float(cell.split()[0]) for cell in cells.split("|")]
+            for kind, steps in (("full", shown[:3]), ("seqsel", shown[3:])):
+                job = json.loads(self.program("run", "--like", folder / f"{names[size]}_{kind}.json", "--model",
+                                              folder / f"{names[size]}.json", "--gpu", "a100_80", "--json").stdout)
+                step, real = job["step_time_s"], measured[size][kind == "seqsel"]
+                self.assertEqual(f"{step:.2f}", f"{steps[0]:.2f}", (size, kind))
+                self.assertEqual(steps[1], real)
+                self.assertAlmostEqual(steps[2], 100 * (step / real - 1), delta=0.051)
+                self.assertLess(abs(steps[2]), 8.87)  # Calculon's own largest error
 
     def test_a_script_is_the_experiment_that_its_settings_are(self):
         mine = json.loads(self.program("run", "--like", "train.sh", *MACHINES, "--json").stdout)

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "experiments/calculon/calculon.hpp"
 #include "experiments/deepspeed/arguments.hpp"
 #include "experiments/deepspeed/config_keys.hpp"
 #include "experiments/frameworks/emit_targets.hpp"
@@ -45,6 +46,7 @@ TEST_CASE("the page of jobs has the tables that the code has") {
       {"primus", primus_dialect().names.markdown()},
       {"torchtitan", torchtitan::known_keys().markdown()},
       {"flavors", flavors()},
+      {"calculon", calculon::known_keys().markdown()},
       {"deepspeed", deepspeed::known_keys().markdown()},
       {"megatron-deepspeed", deepspeed::known_arguments().markdown()},
   };
