@@ -1,0 +1,133 @@
+// CUDA's functions of devices, versions and errors.
+#include <cstring>
+
+#include "experiments/capture/session.hpp"
+
+// The version of the runtime that the library stands in for: 12 or 13, as it is compiled.
+#ifndef MANYWORLDS_CAPTURE_CUDA
+#error "compile with -DMANYWORLDS_CAPTURE_CUDA=13 or 12"
+#endif
+
+namespace manyworlds::experiments::capture {
+namespace {
+
+constexpr int kVersion = MANYWORLDS_CAPTURE_CUDA * 1000;
+
+struct NamedError {
+  Error number;
+  const char *name, *text;
+};
+constexpr NamedError kErrors[] = {
+    {kSuccess, "cudaSuccess", "no error"},
+    {kInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {kOutOfMemory, "cudaErrorMemoryAllocation", "out of memory"},
+    {kInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {kInvalidDevicePointer, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
+    {kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+};
+
+bool is_device(int device) {
+  return device >= 0 && device < session().settings.devices;
+}
+
+Error version(const char* call, int* out) {
+  const std::lock_guard lock(session().mutex);
+  if (out == nullptr) return recorded(Line(call), kInvalidValue);
+  *out = kVersion;
+  return recorded(Line(call).number("version", kVersion));
+}
+
+}  // namespace
+
+extern "C" {
+
+Error cudaGetDeviceCount(int* out) {
+  const std::lock_guard lock(session().mutex);
+  if (out == nullptr) return recorded(Line("cudaGetDeviceCount"), kInvalidValue);
+  *out = session().settings.devices;
+  return recorded(Line("cudaGetDeviceCount").number("devices", *out));
+}
+
+Error cudaSetDevice(int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaSetDevice").number("device", device);
+  if (!is_device(device)) return recorded(line, kInvalidDevice);
+  thread_state().device = device;
+  return recorded(line);
+}
+
+Error cudaGetDevice(int* out) {
+  const std::lock_guard lock(session().mutex);
+  if (out == nullptr) return recorded(Line("cudaGetDevice"), kInvalidValue);
+  *out = thread_state().device;
+  return recorded(Line("cudaGetDevice").number("device", *out));
+}
+
+Error cudaDeviceSynchronize() {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaDeviceSynchronize").number("device", thread_state().device));
+}
+
+#if MANYWORLDS_CAPTURE_CUDA == 13
+/// The layout is that of CUDA 13. Programs of CUDA 12 call cudaGetDeviceProperties_v2, which is not modelled: its
+/// layout could not be verified.
+Error cudaGetDeviceProperties(DeviceProperties13* out, int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaGetDeviceProperties").number("device", device);
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  if (!is_device(device)) return recorded(line, kInvalidDevice);
+  *out = device_properties(session().settings);
+  return recorded(line);
+}
+#endif
+
+Error cudaDeviceGetAttribute(int* out, int attribute, int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceGetAttribute").number("attribute", attribute).number("device", device);
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  if (!is_device(device)) return recorded(line, kInvalidDevice);
+  if (!device_attribute(session().settings, attribute, *out))
+    end_capture("cudaDeviceGetAttribute: attribute " + std::to_string(attribute) + " is not modelled");
+  return recorded(line);
+}
+
+Error cudaRuntimeGetVersion(int* out) {
+  return version("cudaRuntimeGetVersion", out);
+}
+Error cudaDriverGetVersion(int* out) {
+  return version("cudaDriverGetVersion", out);
+}
+
+Error cudaGetLastError() {
+  const Error last = thread_state().last_error;
+  thread_state().last_error = kSuccess;
+  return last;
+}
+Error cudaPeekAtLastError() {
+  return thread_state().last_error;
+}
+
+const char* cudaGetErrorName(Error error) {
+  for (const NamedError& each : kErrors)
+    if (each.number == error) return each.name;
+  return "unrecognized error code";
+}
+const char* cudaGetErrorString(Error error) {
+  for (const NamedError& each : kErrors)
+    if (each.number == error) return each.text;
+  return "unrecognized error code";
+}
+
+Error cudaProfilerStart() {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaProfilerStart"));
+}
+Error cudaProfilerStop() {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaProfilerStop"));
+}
+
+}  // extern "C"
+
+}  // namespace manyworlds::experiments::capture

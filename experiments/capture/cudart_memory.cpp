@@ -1,0 +1,162 @@
+// CUDA's functions of memory: allocation, copies and sets.
+#include <cstring>
+
+#include "experiments/capture/session.hpp"
+
+namespace manyworlds::experiments::capture {
+namespace {
+
+Error allocate(const char* call, void** out, std::size_t bytes, MemoryKind kind) {
+  Session& of = session();
+  const std::lock_guard lock(of.mutex);
+  Line line(call);
+  line.number("bytes", static_cast<std::int64_t>(bytes));
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  *out = nullptr;
+  if (bytes == 0) return recorded(line);
+  *out = of.memory.allocate(bytes, thread_state().device, kind);
+  if (*out == nullptr) {
+    const auto used = static_cast<std::int64_t>(of.memory.used_bytes(thread_state().device));
+    return recorded(line.number("used_bytes", used), kOutOfMemory);
+  }
+  line.number("allocation", static_cast<std::int64_t>(of.memory.find(*out)->allocation->id));
+  return recorded(line.number("device", thread_state().device));
+}
+
+Error release(const char* call, void* address, bool of_host) {
+  Session& of = session();
+  const std::lock_guard lock(of.mutex);
+  Line line(call);
+  line.json("pointer", place(address));
+  if (address == nullptr) return recorded(line);
+  const auto found = of.memory.find(address);
+  const bool fits = found && found->offset == 0 && (found->allocation->kind == MemoryKind::host) == of_host;
+  if (!fits) return recorded(line, kInvalidValue);
+  return line.number("bytes", static_cast<std::int64_t>(of.memory.release(address)->bytes)), recorded(line);
+}
+
+bool on_device(const void* pointer) {
+  const auto found = session().memory.find(pointer);
+  return found && found->allocation->kind == MemoryKind::device;
+}
+
+/// Whether `bytes` from `pointer` on are within one allocation, if the pointer is in one.
+bool fits(const void* pointer, std::size_t bytes) {
+  const auto found = session().memory.find(pointer);
+  return !found || bytes <= found->allocation->bytes - found->offset;
+}
+
+/// What the host sees of a copy: data of its own, or zeros for what no device computed.
+void move_for_host(void* to, const void* from, std::size_t bytes) {
+  if (on_device(to)) return;
+  if (on_device(from)) {
+    std::memset(to, 0, bytes);
+  } else {
+    std::memmove(to, from, bytes);
+  }
+}
+
+const char* direction(const void* to, const void* from) {
+  if (on_device(to)) return on_device(from) ? "device_to_device" : "host_to_device";
+  return on_device(from) ? "device_to_host" : "host_to_host";
+}
+
+bool agrees(CopyKind kind, const void* to, const void* from) {
+  const bool device_to = kind == CopyKind::host_to_device || kind == CopyKind::device_to_device;
+  const bool device_from = kind == CopyKind::device_to_host || kind == CopyKind::device_to_device;
+  return (!on_device(to) || device_to) && (!on_device(from) || device_from);
+}
+
+Error copy(const char* call, void* to, const void* from, std::size_t bytes, int kind, void* stream) {
+  const std::lock_guard lock(session().mutex);
+  Line line(call);
+  line.json("to", place(to)).json("from", place(from)).number("bytes", static_cast<std::int64_t>(bytes));
+  line.text("direction", direction(to, from)).number("stream", stream_number(stream));
+  if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
+  const auto asked = static_cast<CopyKind>(kind);
+  if (kind < 0 || kind > 4 || (asked != CopyKind::any && !agrees(asked, to, from)))
+    return recorded(line, kInvalidValue);
+  if (!fits(to, bytes) || !fits(from, bytes)) return recorded(line, kInvalidValue);
+  if (bytes > 0) move_for_host(to, from, bytes);
+  return recorded(line);
+}
+
+Error set(const char* call, void* to, int value, std::size_t bytes, void* stream) {
+  const std::lock_guard lock(session().mutex);
+  Line line(call);
+  line.json("to", place(to)).number("value", value).number("bytes", static_cast<std::int64_t>(bytes));
+  line.number("stream", stream_number(stream));
+  if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
+  if (bytes > 0 && (!session().memory.find(to) || !fits(to, bytes))) return recorded(line, kInvalidValue);
+  if (bytes > 0 && !on_device(to)) std::memset(to, value, bytes);
+  return recorded(line);
+}
+
+}  // namespace
+
+extern "C" {
+
+Error cudaMalloc(void** out, std::size_t bytes) {
+  return allocate("cudaMalloc", out, bytes, MemoryKind::device);
+}
+Error cudaMallocHost(void** out, std::size_t bytes) {
+  return allocate("cudaMallocHost", out, bytes, MemoryKind::host);
+}
+Error cudaHostAlloc(void** out, std::size_t bytes, unsigned) {
+  return allocate("cudaHostAlloc", out, bytes, MemoryKind::host);
+}
+Error cudaMallocManaged(void** out, std::size_t bytes, unsigned) {
+  return allocate("cudaMallocManaged", out, bytes, MemoryKind::managed);
+}
+Error cudaFree(void* address) {
+  return release("cudaFree", address, false);
+}
+Error cudaFreeHost(void* address) {
+  return release("cudaFreeHost", address, true);
+}
+
+Error cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
+  return copy("cudaMemcpy", to, from, bytes, kind, nullptr);
+}
+Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
+  return copy("cudaMemcpyAsync", to, from, bytes, kind, stream);
+}
+Error cudaMemset(void* to, int value, std::size_t bytes) {
+  return set("cudaMemset", to, value, bytes, nullptr);
+}
+Error cudaMemsetAsync(void* to, int value, std::size_t bytes, void* stream) {
+  return set("cudaMemsetAsync", to, value, bytes, stream);
+}
+
+Error cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+  Session& of = session();
+  const std::lock_guard lock(of.mutex);
+  Line line("cudaMemGetInfo");
+  if (free_bytes == nullptr || total_bytes == nullptr) return recorded(line, kInvalidValue);
+  *total_bytes = of.memory.capacity_bytes();
+  *free_bytes = *total_bytes - of.memory.used_bytes(thread_state().device);
+  return recorded(line.number("free_bytes", static_cast<std::int64_t>(*free_bytes)));
+}
+
+Error cudaPointerGetAttributes(PointerAttributes* out, const void* pointer) {
+  const std::lock_guard lock(session().mutex);
+  Line line("cudaPointerGetAttributes");
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  const auto found = session().memory.find(pointer);
+  void* address = const_cast<void*>(pointer);
+  *out = {};
+  if (!found) {
+    out->device = -2;
+    out->host_pointer = address;
+  } else {
+    out->kind = found->allocation->kind;
+    out->device = found->allocation->device;
+    out->device_pointer = address;
+    out->host_pointer = out->kind == MemoryKind::device ? nullptr : address;
+  }
+  return recorded(line.json("pointer", place(pointer)));
+}
+
+}  // extern "C"
+
+}  // namespace manyworlds::experiments::capture

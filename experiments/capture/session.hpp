@@ -1,0 +1,82 @@
+// The state of a captured process. A runtime with C functions has no other place for it than the process, so this is
+// the one room with a state that is not passed along; it lives until the process ends.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "experiments/capture/device_memory.hpp"
+#include "experiments/capture/kernel_arguments.hpp"
+#include "experiments/capture/record.hpp"
+#include "experiments/capture/settings.hpp"
+
+namespace manyworlds::experiments::capture {
+
+/// What a cudaStream_t points to. Number 0 is the legacy default stream, 1 that of each thread, others as they are
+/// made.
+struct Stream {
+  int number, device;
+  unsigned flags;
+  int priority;
+};
+
+/// What a cudaEvent_t points to, numbered from 0 as they are made.
+struct Event {
+  int number, device;
+  unsigned flags;
+};
+
+struct Kernel {
+  std::string name;  // readable
+  std::vector<Parameter> parameters;
+  bool are_parameters_known = false;
+};
+
+/// What a ncclComm_t points to.
+struct Communicator {
+  int number, rank, size, device;
+  std::string key;  // which the program carried from the rank that asked for it to all others
+};
+
+/// What a thread of the program has of its own.
+struct ThreadState {
+  int number = -1, device = 0;
+  Error last_error = kSuccess;
+  int group_depth = 0;
+};
+
+struct Session {
+  explicit Session(Settings given);
+  Settings settings;
+  Record record;
+  DeviceMemory memory;
+  std::unordered_map<const void*, Kernel> kernels;  // by the address of the host's stub
+  std::unordered_set<Stream*> streams;
+  std::unordered_set<Event*> events;
+  std::unordered_set<Communicator*> communicators;
+  int next_stream = 2, next_event = 0, next_communicator = 0, next_key = 0, next_thread = 0, next_group = 0;
+  std::mutex mutex;
+};
+
+/// The session, which the first call of any function opens; settings that are wrong end the process with status 2.
+Session& session();
+ThreadState& thread_state();
+
+/// Ends the process with status 2 and the message on standard error, and as the record's last line.
+[[noreturn]] void end_capture(const std::string& message);
+[[noreturn]] void end_unmodelled(const char* function);
+
+/// Writes the line, and if there is an error, its number; remembers it as cudaGetLastError's, and returns it. The mutex
+/// is held.
+Error recorded(Line line, Error error = kSuccess);
+
+/// The number of a stream handle; -1 if there is no such stream.
+int stream_number(void* handle);
+/// A pointer for the record: [allocation, offset], "null" or "host".
+std::string place(const void* pointer);
+
+}  // namespace manyworlds::experiments::capture
