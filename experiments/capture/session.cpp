@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <exception>
 
@@ -32,9 +33,22 @@ int thread_number(Session& of) {
   _exit(2);
 }
 
+std::atomic<Session*>& opened() {
+  static std::atomic<Session*> session = nullptr;
+  return session;
+}
+
+/// The last line of a program that ended by itself: it runs when the library is left, after the program's own ends. A
+/// record without it is of a program that was stopped.
+__attribute__((destructor)) void write_end() {
+  Session* of = opened();
+  if (of != nullptr) of->record.write(Line("end"), thread_number(*of));
+}
+
 Session* open_session() {
   try {
     Session* made = new Session(read_settings());
+    opened() = made;
     made->record.write(header(made->settings), thread_number(*made));
     return made;
   } catch (const std::exception& error) {

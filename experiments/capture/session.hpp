@@ -46,7 +46,7 @@ struct Communicator {
 struct ThreadState {
   int number = -1, device = 0;
   Error last_error = kSuccess;
-  int group_depth = 0;
+  int group_depth = 0, group = 0;  // of ncclGroupStart, and the number of the outermost one
 };
 
 struct Session {
