@@ -44,7 +44,7 @@ int main(int count, char** arguments) {
     if (each != 0) return 3;  // what no device computed reads as zeros
   const char* refused = count > 2 ? arguments[2] : "";
   if (strcmp(refused, "graph") == 0) {
-    void* graph;
+    cudaGraph_t graph;
     cudaGraphCreate(&graph, 0);
   }
   if (strcmp(refused, "touch") == 0) *a = 1;

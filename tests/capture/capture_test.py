@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The capture runs programs that clang compiled without a toolkit, and what it records is what they did.
+
+    python3 -m unittest tests/capture/capture_test.py        (CXX: compiler of the library; CLANG: else clang++-14, clang++)
+
+Skipped, with the reason, where there is no clang."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOM = HERE.parent.parent / "experiments" / "capture"
+CLANG = os.environ.get("CLANG") or shutil.which("clang++-14") or shutil.which("clang++")
+OF_HOST_ALONE = ["-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
+                 "-Xclang", "-target-sdk-version=10.1"]
+
+
+def without_times(lines):
+    return [{key: value for key, value in line.items() if key != "at_ns"} for line in lines]
+
+
+@unittest.skipUnless(CLANG, "clang++ is not there: nothing else compiles CUDA without a toolkit")
+class Capture(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.library = pathlib.Path(cls.folder.name) / "lib"
+        subprocess.run([ROOM / "build.sh", cls.library], check=True)
+        cls.two_streams = cls.compiled("two_streams", registered=True)
+        cls.unregistered = cls.compiled("two_streams", registered=False)
+        cls.collectives = cls.compiled("collectives", registered=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def compiled(cls, name, registered):
+        folder = pathlib.Path(cls.folder.name)
+        stand_in = folder / "none.fatbin"
+        stand_in.write_text("no code of a device", encoding="utf-8")
+        made = folder / f"{name}_{registered}"
+        register = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(stand_in)] if registered else []
+        subprocess.run([CLANG, *OF_HOST_ALONE, *register, "-c", HERE / f"{name}.cu", "-o", f"{made}.o"], check=True)
+        subprocess.run([CLANG, f"{made}.o", f"-L{cls.library}", "-l:libcudart.so.13", "-l:libnccl.so.2", "-o", made],
+                       check=True)
+        return made
+
+    def capture(self, program, *arguments, into=None, **settings):
+        """The finished process, and the lines of its record; `into` is a folder to write in, else a new one."""
+        with tempfile.TemporaryDirectory() as made:
+            into = into or made
+            environment = {"LD_LIBRARY_PATH": str(self.library), "MANYWORLDS_CAPTURE": into,
+                           "MANYWORLDS_CAPTURE_GPU": "a100_80", "PATH": os.environ["PATH"], **settings}
+            environment = {key: value for key, value in environment.items() if value is not None}
+            done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
+            record = pathlib.Path(into) / f"rank{settings.get('MANYWORLDS_RANK', 0)}.jsonl"
+            lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
+            return done, [json.loads(line) for line in lines]
+
+    def assert_refused(self, done, lines, said):
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn(said, done.stderr)
+        self.assertEqual(lines[-1]["call"], "stopped")
+        self.assertIn(said, lines[-1]["because"])
+
+    def test_calls_are_recorded_in_order_with_streams_events_and_kernels(self):
+        done, lines = self.capture(self.two_streams)
+        self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done)
+        self.assertEqual([line["call"] for line in lines],
+                         ["capture", "cudaSetDevice", "cudaMalloc", "cudaMalloc", "cudaStreamCreate", "cudaStreamCreate",
+                          "cudaEventCreate", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaLaunchKernel", "cudaEventRecord",
+                          "cudaStreamWaitEvent", "cudaLaunchKernel", "cudaMemcpy", "cudaDeviceSynchronize", "cudaMalloc",
+                          "cudaFree", "cudaFree", "cudaStreamDestroy", "end"])
+        compute, other = (line["stream"] for line in lines if line["call"] == "cudaStreamCreate")
+        a, b = (line["allocation"] for line in lines[2:4])
+        event = lines[6]["event"]
+        self.assertEqual({key: lines[7][key] for key in ("to", "from", "bytes", "direction", "stream")},
+                         {"to": [a, 0], "from": "host", "bytes": 4096, "direction": "host_to_device", "stream": compute})
+        self.assertEqual((lines[10]["event"], lines[10]["stream"]), (event, compute))
+        self.assertEqual((lines[11]["event"], lines[11]["stream"]), (event, other))
+        scale, add = (line for line in lines if line["call"] == "cudaLaunchKernel")
+        self.assertEqual((scale["kernel"], scale["grid"], scale["block"], scale["stream"], scale["arguments"]),
+                         ("scale(float*, float, int)", [8, 1, 1], [128, 1, 1], compute, [[a, 0], 0.5, 1024]))
+        self.assertEqual((add["kernel"], add["grid"], add["block"], add["shared_bytes"], add["stream"], add["arguments"]),
+                         ("void add<float>(float const*, float*, unsigned long, bool)", [2, 3, 4], [32, 4, 1], 1024, other,
+                          [[a, 0], [b, 64], 1024, True]))
+
+    def test_two_captures_are_equal_but_for_times(self):
+        first, second = (without_times(self.capture(self.two_streams)[1]) for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertGreater(len(first), 10)
+
+    def test_memory_ends_at_the_programs_own_call(self):
+        # Both small allocations take 4096 + 8192 bytes; of 64 MiB, 62 MiB are then free as whole pages of 2 MiB.
+        done, _ = self.capture(self.two_streams, "62", MANYWORLDS_CAPTURE_MEMORY="64M")
+        self.assertEqual(done.stdout, "done\n")
+        done, lines = self.capture(self.two_streams, "63", MANYWORLDS_CAPTURE_MEMORY="64M")
+        self.assertEqual((done.returncode, done.stdout), (1, "large: out of memory\n"))
+        refused = lines[-2]
+        self.assertEqual((refused["call"], refused["bytes"], refused["used_bytes"], refused["error"]),
+                         ("cudaMalloc", 63 << 20, 12288, 2))
+
+    def test_device_memory_larger_than_the_hosts_costs_nothing(self):
+        done, lines = self.capture(self.two_streams, str(10 << 20), MANYWORLDS_CAPTURE_MEMORY="20480G")  # 10 TiB
+        self.assertEqual(done.stdout, "done\n", lines[-2:])
+
+    def test_a_launch_that_is_not_registered_is_refused_by_name(self):
+        self.assert_refused(*self.capture(self.unregistered), "cudaLaunchKernel: the kernel is not registered")
+        self.assert_refused(*self.capture(self.two_streams, "1", "unregistered"), "the kernel is not registered")
+
+    def test_a_function_that_is_not_modelled_is_refused_by_name(self):
+        self.assert_refused(*self.capture(self.two_streams, "1", "graph"), "cudaGraphCreate is not modelled")
+
+    def test_an_impossible_launch_is_the_programs_own_error(self):
+        done, _ = self.capture(self.two_streams, "1", "grid")
+        self.assertEqual(done.stdout, "a launch of 2048 threads: invalid configuration argument\n")
+
+    def test_a_host_that_touches_device_memory_faults_and_its_record_stays(self):
+        done, lines = self.capture(self.two_streams, "1", "touch")
+        self.assertEqual(done.returncode, -11)
+        self.assertEqual(lines[-1]["call"], "cudaDeviceSynchronize")
+
+    def test_settings_that_are_wrong_are_said(self):
+        for settings, said in [({"MANYWORLDS_CAPTURE": None}, "MANYWORLDS_CAPTURE: not set"),
+                               ({"MANYWORLDS_CAPTURE": "/nowhere"}, "No such file or directory"),
+                               ({"MANYWORLDS_CAPTURE_GPU": "a100"}, "a100_80"),
+                               ({"MANYWORLDS_CAPTURE_MEMORY": "80GB"}, "'80GB' is not a number of bytes"),
+                               ({"MANYWORLDS_RANK": "2", "MANYWORLDS_WORLD": "2"}, "2 is not below MANYWORLDS_WORLD, 2"),
+                               ({"MANYWORLDS_WORLD": "two"}, "'two' is not a whole number")]:
+            done, _ = self.capture(self.two_streams, **settings)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), settings)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def capture_ranks(self, size, ranks):
+        with tempfile.TemporaryDirectory() as into:
+            return [self.capture(self.collectives, str(size), f"{into}/id", into=into, MANYWORLDS_RANK=str(rank),
+                                 MANYWORLDS_WORLD=str(size)) for rank in ranks]
+
+    def test_collectives_are_recorded_with_their_communicator(self):
+        for rank, (done, lines) in enumerate(self.capture_ranks(4, range(4))):
+            self.assertEqual(done.returncode, 0, done)
+            calls = {line["call"]: line for line in lines}
+            opened = calls["ncclCommInitRank"]
+            self.assertEqual((opened["key"], opened["size"], opened["in_rank"]), ("manyworlds 0.0", 4, rank))
+            of = [line for line in lines if line["call"].startswith("nccl") and "count" in line]
+            self.assertEqual([(line["call"], line["count"], line["dtype"], line.get("reduction")) for line in of],
+                             [("ncclAllReduce", 1000, "fp32", "avg"), ("ncclAllGather", 1000, "bf16", None),
+                              ("ncclReduceScatter", 1000, "fp32", "sum"), ("ncclBroadcast", 1000, "fp32", None),
+                              ("ncclReduce", 1000, "fp32", "sum"), ("ncclSend", 10, "fp32", None),
+                              ("ncclRecv", 10, "fp32", None), ("ncclAllGather", 1001, "fp32", None)])
+            self.assertEqual(calls["ncclReduceScatter"]["receive"], [1, 4000 * rank])
+            self.assertEqual((calls["ncclBroadcast"]["root"], "send" in calls["ncclBroadcast"]), (1, rank == 1))
+            self.assertEqual((calls["ncclSend"]["to"], calls["ncclRecv"]["from"]), ((rank + 1) % 4, (rank + 3) % 4))
+            self.assertEqual(calls["ncclSend"]["group"], calls["ncclRecv"]["group"])
+            self.assertNotIn("group", calls["ncclReduce"])
+            self.assertEqual([line.get("nccl_error") for line in of], [None] * 7 + [4])
+
+    def test_one_rank_of_a_large_world_is_captured_alone(self):
+        (done, lines), = self.capture_ranks(1024, [0])
+        self.assertEqual((done.returncode, lines[-1]["call"]), (0, "end"), done)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+// A program of collectives, for the tests of the capture: rank 0 writes the id of the communicator to the file that the
+// second argument names, and every other rank reads it there, as programs without MPI do. First argument: number of ranks.
+#include "host_only.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct ncclComm* ncclComm_t;
+struct ncclUniqueId {
+  char internal[128];
+};
+extern "C" {
+int ncclGetUniqueId(ncclUniqueId* out);
+int ncclCommInitRank(ncclComm_t* out, int size, ncclUniqueId id, int rank);
+int ncclCommDestroy(ncclComm_t communicator);
+int ncclGroupStart();
+int ncclGroupEnd();
+int ncclAllReduce(const void*, void*, size_t, int type, int reduction, ncclComm_t, cudaStream_t);
+int ncclAllGather(const void*, void*, size_t, int type, ncclComm_t, cudaStream_t);
+int ncclReduceScatter(const void*, void*, size_t, int type, int reduction, ncclComm_t, cudaStream_t);
+int ncclBroadcast(const void*, void*, size_t, int type, int root, ncclComm_t, cudaStream_t);
+int ncclReduce(const void*, void*, size_t, int type, int reduction, int root, ncclComm_t, cudaStream_t);
+int ncclSend(const void*, size_t, int type, int peer, ncclComm_t, cudaStream_t);
+int ncclRecv(void*, size_t, int type, int peer, ncclComm_t, cudaStream_t);
+}
+
+static const int kFp32 = 7, kBf16 = 9, kSum = 0, kAvg = 4;
+
+static void check(int error, const char* what) {
+  if (error == 0) return;
+  printf("%s: %d\n", what, error);
+  exit(1);
+}
+
+static ncclUniqueId carried(const char* path, int rank) {
+  ncclUniqueId id;
+  if (rank == 0) check(ncclGetUniqueId(&id), "id");
+  FILE* file = fopen(path, rank == 0 ? "wb" : "rb");
+  const bool is_done = file != NULL && (rank == 0 ? fwrite(&id, sizeof id, 1, file) : fread(&id, sizeof id, 1, file)) == 1;
+  if (!is_done || fclose(file) != 0) exit(4);
+  return id;
+}
+
+int main(int count, char** arguments) {
+  if (count < 3) return 4;
+  const int size = atoi(arguments[1]), rank = atoi(getenv("MANYWORLDS_RANK"));
+  const size_t elements = 1000;
+  char* data;
+  cudaStream_t stream;
+  ncclComm_t all;
+  check(cudaMalloc((void**)&data, 4 * elements * size), "data");
+  check(cudaStreamCreate(&stream), "stream");
+  check(ncclCommInitRank(&all, size, carried(arguments[2], rank), rank), "communicator");
+  check(ncclAllReduce(data, data, elements, kFp32, kAvg, all, stream), "all-reduce");
+  check(ncclAllGather(data + 2 * elements * rank, data, elements, kBf16, all, stream), "all-gather");
+  check(ncclReduceScatter(data, data + 4 * elements * rank, elements, kFp32, kSum, all, stream), "reduce-scatter");
+  check(ncclBroadcast(data, data, elements, kFp32, 1, all, stream), "broadcast");
+  check(ncclReduce(data, data, elements, kFp32, kSum, 0, all, stream), "reduce");
+  check(ncclGroupStart(), "group");
+  check(ncclSend(data, 10, kFp32, (rank + 1) % size, all, stream), "send");
+  check(ncclRecv(data + 40, 10, kFp32, (rank + size - 1) % size, all, stream), "receive");
+  check(ncclGroupEnd(), "group");
+  if (ncclAllGather(data, data, elements + 1, kFp32, all, stream) == 0) return 3;  // it has no room for the result
+  check(ncclCommDestroy(all), "destroy");
+  return 0;
+}
