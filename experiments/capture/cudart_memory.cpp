@@ -40,10 +40,14 @@ bool on_device(const void* pointer) {
   return found && found->allocation->kind == MemoryKind::device;
 }
 
-/// Whether `bytes` from `pointer` on are within one allocation, if the pointer is in one.
-bool fits(const void* pointer, std::size_t bytes) {
+/// Whether a device touches `bytes` from `pointer` on without a fault, if the pointer is in an allocation. Bytes beyond
+/// what the program asked for are an error of the program that devices do not report: the line says so.
+bool fits(const void* pointer, std::size_t bytes, Line& line) {
   const auto found = session().memory.find(pointer);
-  return !found || bytes <= found->allocation->bytes - found->offset;
+  if (!found) return true;
+  const Reach reach = found->reach(bytes);
+  if (reach == Reach::beyond) line.json("beyond_allocation", place(pointer));
+  return reach != Reach::fault;
 }
 
 /// What the host sees of a copy: data of its own, or zeros for what no device computed.
@@ -76,7 +80,7 @@ Error copy(const char* call, void* to, const void* from, std::size_t bytes, int 
   const auto asked = static_cast<CopyKind>(kind);
   if (kind < 0 || kind > 4 || (asked != CopyKind::any && !agrees(asked, to, from)))
     return recorded(line, kInvalidValue);
-  if (!fits(to, bytes) || !fits(from, bytes)) return recorded(line, kInvalidValue);
+  if (!fits(to, bytes, line) || !fits(from, bytes, line)) return recorded(line, kInvalidValue);
   if (bytes > 0) move_for_host(to, from, bytes);
   return recorded(line);
 }
@@ -87,7 +91,7 @@ Error set(const char* call, void* to, int value, std::size_t bytes, void* stream
   line.json("to", place(to)).number("value", value).number("bytes", static_cast<std::int64_t>(bytes));
   line.number("stream", stream_number(stream));
   if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
-  if (bytes > 0 && (!session().memory.find(to) || !fits(to, bytes))) return recorded(line, kInvalidValue);
+  if (bytes > 0 && (!session().memory.find(to) || !fits(to, bytes, line))) return recorded(line, kInvalidValue);
   if (bytes > 0 && !on_device(to)) std::memset(to, value, bytes);
   return recorded(line);
 }

@@ -16,12 +16,24 @@ struct Allocation {
   std::size_t bytes = 0, counted_bytes = 0, mapped_bytes = 0;
   int device = 0;
   MemoryKind kind = MemoryKind::device;
+
+  /// Bytes from its begin on that a device reaches without a fault: what it was asked for, and what rounding added.
+  std::size_t reachable_bytes() const { return kind == MemoryKind::device ? counted_bytes : mapped_bytes; }
 };
+
+/// How the bytes that a call touches lie in an allocation: within what the program asked for, beyond it but where a
+/// device does not notice, or where it would fault.
+enum class Reach { within, beyond, fault };
 
 /// Where a pointer points.
 struct Place {
   const Allocation* allocation;
   std::size_t offset;
+
+  Reach reach(std::size_t bytes_from_here) const {
+    if (bytes_from_here <= allocation->bytes - offset) return Reach::within;
+    return bytes_from_here <= allocation->reachable_bytes() - offset ? Reach::beyond : Reach::fault;
+  }
 };
 
 /// The memory of one process on all its devices. Device memory is reserved without access and without backing, so that

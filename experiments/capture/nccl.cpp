@@ -46,13 +46,16 @@ struct Buffer {
   std::size_t times;
 };
 
-/// Whether the buffer is memory of the capture, and all of it is within its allocation.
-bool is_whole(const Buffer& buffer, std::size_t count, int element_bytes) {
+/// Whether a device reads and writes the buffer without a fault. What is beyond the program's allocation, and within
+/// what rounding added to it, is an error of the program that devices do not report: the line says so.
+bool is_reached(const Buffer& buffer, std::size_t count, int element_bytes, Line& line) {
   if (buffer.role == nullptr || count == 0) return true;
   const auto found = session().memory.find(buffer.address);
-  if (!found) return false;
-  const std::size_t room = (found->allocation->bytes - found->offset) / static_cast<std::size_t>(element_bytes);
-  return count <= room / buffer.times;
+  constexpr std::size_t kBeyondAnyBuffer = std::size_t{1} << 46;
+  if (!found || count > kBeyondAnyBuffer / buffer.times / static_cast<std::size_t>(element_bytes)) return false;
+  const Reach reach = found->reach(count * buffer.times * static_cast<std::size_t>(element_bytes));
+  if (reach == Reach::beyond) line.text("beyond_allocation", buffer.role);
+  return reach != Reach::fault;
 }
 
 struct Asked {
@@ -87,7 +90,8 @@ Result communicate(const Asked& asked, void* handle, void* stream) {
     if (buffer.role != nullptr) line.json(buffer.role, place(buffer.address));
   line.number("stream", stream_number(stream));
   if (thread_state().group_depth > 0) line.number("group", thread_state().group);
-  const bool fits = is_whole(asked.send, asked.count, type.bytes) && is_whole(asked.receive, asked.count, type.bytes);
+  const bool fits =
+      is_reached(asked.send, asked.count, type.bytes, line) && is_reached(asked.receive, asked.count, type.bytes, line);
   return noted(line, fits && stream_number(stream) >= 0 ? kFine : kInvalidArgument);
 }
 

@@ -154,13 +154,15 @@ class Capture(unittest.TestCase):
                              [("ncclAllReduce", 1000, "fp32", "avg"), ("ncclAllGather", 1000, "bf16", None),
                               ("ncclReduceScatter", 1000, "fp32", "sum"), ("ncclBroadcast", 1000, "fp32", None),
                               ("ncclReduce", 1000, "fp32", "sum"), ("ncclSend", 10, "fp32", None),
-                              ("ncclRecv", 10, "fp32", None), ("ncclAllGather", 1001, "fp32", None)])
+                              ("ncclRecv", 10, "fp32", None), ("ncclAllGather", 1001, "fp32", None),
+                              ("ncclAllGather", 1200, "fp32", None)])
             self.assertEqual(calls["ncclReduceScatter"]["receive"], [1, 4000 * rank])
             self.assertEqual((calls["ncclBroadcast"]["root"], "send" in calls["ncclBroadcast"]), (1, rank == 1))
             self.assertEqual((calls["ncclSend"]["to"], calls["ncclRecv"]["from"]), ((rank + 1) % 4, (rank + 3) % 4))
             self.assertEqual(calls["ncclSend"]["group"], calls["ncclRecv"]["group"])
             self.assertNotIn("group", calls["ncclReduce"])
-            self.assertEqual([line.get("nccl_error") for line in of], [None] * 7 + [4])
+            self.assertEqual([line.get("nccl_error") for line in of], [None] * 8 + [4])
+            self.assertEqual([line.get("beyond_allocation") for line in of[:8]], [None] * 7 + ["receive"])
 
     def test_one_rank_of_a_large_world_is_captured_alone(self):
         (done, lines), = self.capture_ranks(1024, [0])
