@@ -2,23 +2,17 @@
 // the cuBLAS documentation, section "Using the cuBLASLt API".
 #include <cstring>
 
-#include "experiments/capture/data_types.hpp"
+#include "experiments/capture/library_types.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
 namespace {
 
-using Status = int;  // cublasStatus_t
-constexpr Status kFine = 0, kInvalidArgument = 7;
-constexpr int kAlgorithmBytes = 64;
-
-/// cublasLtMatmulDescAttributes_t and cublasLtMatrixLayoutAttribute_t: those that change what is computed.
-constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7;
-constexpr int kType = 0, kOrder = 1, kRows = 2, kColumns = 3, kLeading = 4, kBatch = 5, kBatchStride = 6;
+using namespace cublas;  // values of its boundary
 
 struct Product {
   int compute_type = 0, transpose_a = 0, transpose_b = 0;
-  unsigned epilogue = 1;  // CUBLASLT_EPILOGUE_DEFAULT
+  unsigned epilogue = kDefaultEpilogue;
 };
 
 struct Layout {
@@ -28,16 +22,6 @@ struct Layout {
   int batch = 1;
   std::int64_t batch_stride = 0;
 };
-
-/// cublasLtMatmulHeuristicResult_t.
-struct Heuristic {
-  unsigned char algorithm[kAlgorithmBytes];
-  std::size_t workspace_bytes;
-  Status state;
-  float waves;
-  int reserved[4];
-};
-static_assert(sizeof(Heuristic) == 96);
 
 template <typename T>
 Status take(T& into, const void* from, std::size_t bytes) {
@@ -122,7 +106,7 @@ Status cublasLtMatrixLayoutSetAttribute(void* layout, int attribute, const void*
     case kOrder: {
       int order = 0;
       const Status status = take(order, from, bytes);
-      if (status == kFine && order != 0)
+      if (status == kFine && order != kOrderByColumns)
         end_capture("cublasLtMatrixLayoutSetAttribute: only the order by columns is modelled, not " +
                     std::to_string(order));
       return status;

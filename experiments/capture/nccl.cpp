@@ -4,29 +4,15 @@
 #include <cstring>
 #include <optional>
 
+#include "experiments/capture/library_types.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
 namespace {
 
-using Result = int;  // ncclResult_t
-constexpr Result kFine = 0, kInvalidArgument = 4, kInvalidUsage = 5;
+using namespace nccl;  // values of its boundary
+
 constexpr int kVersion = 22800;  // of the API that is stood in for, 2.28.0
-
-struct UniqueId {
-  char key[128];
-};
-
-struct DataType {
-  const char* name;
-  int bytes;
-};
-/// ncclDataType_t, by its value.
-constexpr DataType kDataTypes[] = {{"int8", 1},  {"uint8", 1},  {"int32", 4}, {"uint32", 4},
-                                   {"int64", 8}, {"uint64", 8}, {"fp16", 2},  {"fp32", 4},
-                                   {"fp64", 8},  {"bf16", 2},   {"fp8", 1},   {"fp8_e5m2", 1}};
-/// ncclRedOp_t, by its value.
-constexpr const char* kReductions[] = {"sum", "prod", "max", "min", "avg"};
 
 Result noted(Line line, Result result = kFine) {
   if (result != kFine) line.number("nccl_error", result);

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -33,6 +34,7 @@ class Capture(unittest.TestCase):
         subprocess.run([ROOM / "build.sh", cls.library], check=True)
         cls.two_streams = cls.compiled("two_streams", registered=True)
         cls.unregistered = cls.compiled("two_streams", registered=False)
+        cls.arguments = cls.compiled("arguments", registered=True)
         cls.collectives = cls.compiled("collectives", registered=True)
 
     @classmethod
@@ -90,6 +92,22 @@ class Capture(unittest.TestCase):
         self.assertEqual((add["kernel"], add["grid"], add["block"], add["shared_bytes"], add["stream"], add["arguments"]),
                          ("void add<float>(float const*, float*, unsigned long, bool)", [2, 3, 4], [32, 4, 1], 1024, other,
                           [[a, 0], [b, 64], 1024, True]))
+
+    def test_arguments_are_read_as_the_kernels_name_tells_their_types(self):
+        done, lines = self.capture(self.arguments)
+        self.assertEqual(done.returncode, 0, done)
+        of = {line["kernel"].split("(")[0].split("<")[0].split()[-1]: line.get("arguments")
+              for line in lines if line["call"] == "cudaLaunchKernel"}
+        self.assertEqual(of["integers"], [-2**7, 2**8 - 1, -2**15, 2**16 - 1, -2**31, 2**32 - 1, -2**63, 2**64 - 1])
+        tenth = struct.unpack("f", struct.pack("f", 0.1))[0]
+        self.assertEqual(of["reals"], [tenth, 0.1, "nan", "-inf", True])
+        # One past the end of an allocation is not in it.
+        self.assertEqual(of["pointers"], [[1, 0], None, "host", [1, 99], "host"])
+        self.assertEqual(of["others"], [{"unread": "Pair"}, {"unread": "Width<3>"}, 3])
+        self.assertEqual(of["templated"][1], 2.5)
+        self.assertIn("unread", of["templated"][0])
+        self.assertEqual(of["nothing"], [])
+        self.assertIsNone(of["with_c_linkage"])
 
     def test_two_captures_are_equal_but_for_times(self):
         first, second = (without_times(self.capture(self.two_streams)[1]) for _ in range(2))
