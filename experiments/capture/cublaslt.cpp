@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "experiments/capture/library_types.hpp"
+#include "experiments/capture/matrix_product.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
@@ -145,14 +146,10 @@ Status cublasLtMatmul(void*, void* product, const void*, const void* a, void* a_
   const Layout &of_a = *static_cast<Layout*>(a_layout), &of_b = *static_cast<Layout*>(b_layout),
                &of_d = *static_cast<Layout*>(d_layout);
   const Extents shape = extents(of, of_a, of_b, of_d);
-  line.number("m", static_cast<std::int64_t>(shape.m)).number("n", static_cast<std::int64_t>(shape.n));
-  line.number("k", static_cast<std::int64_t>(shape.k)).number("batch", of_d.batch);
-  line.json("dtypes", "[" + quoted(data_type(of_a.type)) + "," + quoted(data_type(of_b.type)) + "," +
-                          quoted(data_type(of_d.type)) + "]");
-  line.json("transposed",
-            std::string("[") + (of.transpose_a ? "true," : "false,") + (of.transpose_b ? "true]" : "false]"));
+  describe(line,
+           {static_cast<std::int64_t>(shape.m), static_cast<std::int64_t>(shape.n), static_cast<std::int64_t>(shape.k),
+            of_d.batch, of_a.type, of_b.type, of_d.type, of.transpose_a != 0, of.transpose_b != 0, a, b, c, d});
   line.number("epilogue", of.epilogue).number("compute_type", of.compute_type);
-  line.json("a", place(a)).json("b", place(b)).json("c", place(c)).json("d", place(d));
   line.number("workspace_bytes", static_cast<std::int64_t>(workspace_bytes)).number("stream", stream_number(stream));
   const Status status = shape.agree && stream_number(stream) >= 0 ? kFine : kInvalidArgument;
   if (status != kFine) line.number("cublas_error", status);

@@ -35,6 +35,7 @@ class Capture(unittest.TestCase):
         cls.two_streams = cls.compiled("two_streams", registered=True)
         cls.unregistered = cls.compiled("two_streams", registered=False)
         cls.arguments = cls.compiled("arguments", registered=True)
+        cls.products = cls.compiled("products", registered=True)
         cls.collectives = cls.compiled("collectives", registered=True)
 
     @classmethod
@@ -49,8 +50,8 @@ class Capture(unittest.TestCase):
         made = folder / f"{name}_{registered}"
         register = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(stand_in)] if registered else []
         subprocess.run([CLANG, *OF_HOST_ALONE, *register, "-c", HERE / f"{name}.cu", "-o", f"{made}.o"], check=True)
-        subprocess.run([CLANG, f"{made}.o", f"-L{cls.library}", "-l:libcudart.so.13", "-l:libnccl.so.2", "-o", made],
-                       check=True)
+        subprocess.run([CLANG, f"{made}.o", f"-L{cls.library}", "-l:libcudart.so.13", "-l:libnccl.so.2", "-l:libcublas.so.13",
+                        "-l:libcublasLt.so.13", "-o", made], check=True)
         return made
 
     def capture(self, program, *arguments, into=None, **settings):
@@ -181,6 +182,18 @@ class Capture(unittest.TestCase):
             self.assertNotIn("group", calls["ncclReduce"])
             self.assertEqual([line.get("nccl_error") for line in of], [None] * 8 + [4])
             self.assertEqual([line.get("beyond_allocation") for line in of[:8]], [None] * 7 + ["receive"])
+
+    def test_matrix_products_are_recorded_with_shape_type_and_stream(self):
+        done, lines = self.capture(self.products)
+        self.assertEqual(done.returncode, 0, done)
+        of = [line for line in lines if line["call"].startswith("cublas")]
+        self.assertEqual([[line[key] for key in ("call", "m", "n", "k", "batch", "dtypes", "transposed", "stream")]
+                          for line in of[:3]],
+                         [["cublasSgemm", 16, 24, 32, 1, ["fp32"] * 3, [False, True], 2],
+                          ["cublasGemmStridedBatchedEx", 64, 48, 32, 12, ["bf16", "bf16", "fp32"], [True, False], 2],
+                          ["cublasLtMatmul", 128, 8, 256, 1, ["bf16"] * 3, [True, False], 2]])
+        self.assertEqual((of[0]["a"], of[0]["b"], of[0]["d"]), ([1, 0], [1, 4096], [1, 8192]))
+        self.assertEqual([line.get("cublas_error") for line in of], [None, None, None, 7])
 
     def test_one_rank_of_a_large_world_is_captured_alone(self):
         (done, lines), = self.capture_ranks(1024, [0])
