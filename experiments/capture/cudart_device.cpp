@@ -92,6 +92,22 @@ Error cudaDeviceGetAttribute(int* out, int attribute, int device) {
   return recorded(line);
 }
 
+/// Every device of the host reaches every other, as on the boards of the devices known here.
+Error cudaDeviceCanAccessPeer(int* out, int device, int peer) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceCanAccessPeer").number("device", device).number("peer", peer);
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  if (!is_device(device) || !is_device(peer)) return recorded(line, kInvalidDevice);
+  *out = device != peer ? 1 : 0;
+  return recorded(line);
+}
+Error cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceEnablePeerAccess").number("peer", peer);
+  if (flags != 0) return recorded(line, kInvalidValue);
+  return recorded(line, is_device(peer) && peer != thread_state().device ? kSuccess : kInvalidDevice);
+}
+
 Error cudaRuntimeGetVersion(int* out) {
   return version("cudaRuntimeGetVersion", out);
 }

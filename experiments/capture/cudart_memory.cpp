@@ -125,6 +125,22 @@ Error cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {
 Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, void* stream) {
   return copy("cudaMemcpyAsync", to, from, bytes, kind, stream);
 }
+/// The devices of the two ends are those of their allocations.
+Error cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, void* stream) {
+  return copy("cudaMemcpyPeerAsync", to, from, bytes, static_cast<int>(CopyKind::any), stream);
+}
+
+/// Memory that the program pins stays the host's.
+Error cudaHostRegister(void* address, std::size_t bytes, unsigned) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaHostRegister").number("bytes", static_cast<std::int64_t>(bytes));
+  return recorded(line, address == nullptr || bytes == 0 ? kInvalidValue : kSuccess);
+}
+Error cudaHostUnregister(void* address) {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaHostUnregister"), address == nullptr ? kInvalidValue : kSuccess);
+}
+
 Error cudaMemset(void* to, int value, std::size_t bytes) {
   return set("cudaMemset", to, value, bytes, nullptr);
 }

@@ -5,7 +5,7 @@ namespace manyworlds::experiments::capture {
 namespace {
 
 constexpr float kElapsedMs = 1;  // between any two events: the header of the record says so
-constexpr int kGreatestPriority = -5, kLeastPriority = 0;
+constexpr int kHighestPriority = -5, kLowestPriority = 0;
 
 Error create_stream(const char* call, void** out, unsigned flags, int priority) {
   Session& of = session();
@@ -95,9 +95,48 @@ Error cudaStreamDestroy(void* handle) {
 
 Error cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   const std::lock_guard lock(session().mutex);
-  if (least != nullptr) *least = kLeastPriority;
-  if (greatest != nullptr) *greatest = kGreatestPriority;
+  if (least != nullptr) *least = kLowestPriority;
+  if (greatest != nullptr) *greatest = kHighestPriority;
   return recorded(Line("cudaDeviceGetStreamPriorityRange"));
+}
+
+/// The flags and the priority with which a stream was made; those of the default streams are 0.
+Error cudaStreamGetFlags(void* handle, unsigned* out) {
+  const std::lock_guard lock(session().mutex);
+  const int number = stream_number(handle);
+  if (number < 0 || out == nullptr) return recorded(Line("cudaStreamGetFlags"), kInvalidHandle);
+  *out = number < 2 ? 0 : static_cast<Stream*>(handle)->flags;
+  return recorded(Line("cudaStreamGetFlags").number("stream", number));
+}
+Error cudaStreamGetPriority(void* handle, int* out) {
+  const std::lock_guard lock(session().mutex);
+  const int number = stream_number(handle);
+  if (number < 0 || out == nullptr) return recorded(Line("cudaStreamGetPriority"), kInvalidHandle);
+  *out = number < 2 ? 0 : static_cast<Stream*>(handle)->priority;
+  return recorded(Line("cudaStreamGetPriority").number("stream", number));
+}
+
+/// No stream is ever captured into a graph, as to begin that is not modelled.
+Error cudaStreamIsCapturing(void* handle, int* out) {
+  const std::lock_guard lock(session().mutex);
+  const int number = stream_number(handle);
+  if (number < 0 || out == nullptr) return recorded(Line("cudaStreamIsCapturing"), kInvalidHandle);
+  *out = 0;
+  return recorded(Line("cudaStreamIsCapturing").number("stream", number));
+}
+
+/// Work is done as soon as it is issued, so the function of the host is called at once.
+Error cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
+  {
+    const std::lock_guard lock(session().mutex);
+    Line line("cudaLaunchHostFunc");
+    line.number("stream", stream_number(stream));
+    if (function == nullptr) return recorded(line, kInvalidValue);
+    if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
+    recorded(line);
+  }
+  function(data);
+  return kSuccess;
 }
 
 Error cudaEventCreate(void** out) {

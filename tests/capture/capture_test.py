@@ -36,6 +36,7 @@ class Capture(unittest.TestCase):
         cls.unregistered = cls.compiled("two_streams", registered=False)
         cls.arguments = cls.compiled("arguments", registered=True)
         cls.products = cls.compiled("products", registered=True)
+        cls.devices = cls.compiled("devices", registered=True)
         cls.collectives = cls.compiled("collectives", registered=True)
 
     @classmethod
@@ -194,6 +195,15 @@ class Capture(unittest.TestCase):
                           ["cublasLtMatmul", 128, 8, 256, 1, ["bf16"] * 3, [True, False], 2]])
         self.assertEqual((of[0]["a"], of[0]["b"], of[0]["d"]), ([1, 0], [1, 4096], [1, 8192]))
         self.assertEqual([line.get("cublas_error") for line in of], [None, None, None, 7])
+
+    def test_devices_have_memory_of_their_own_and_copy_to_each_other(self):
+        done, lines = self.capture(self.devices, MANYWORLDS_CAPTURE_DEVICES="2")
+        self.assertEqual(done.returncode, 0, (done, lines))
+        self.assertEqual([line["device"] for line in lines if line["call"] == "cudaMalloc"], [0, 1])
+        fits, too_large = (line for line in lines if line["call"] == "cudaMemcpyPeerAsync")
+        self.assertEqual((fits["to"], fits["from"], fits["bytes"], fits["direction"], fits.get("error")),
+                         ([2, 0], [1, 1024], 2 << 20, "device_to_device", None))
+        self.assertEqual(too_large["error"], 1)
 
     def test_one_rank_of_a_large_world_is_captured_alone(self):
         (done, lines), = self.capture_ranks(1024, [0])
