@@ -17,6 +17,8 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOM = HERE.parent.parent / "experiments" / "capture"
 CLANG = os.environ.get("CLANG") or shutil.which("clang++-14") or shutil.which("clang++")
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+HEADERS = pathlib.Path(NVCC).resolve().parent.parent / "include" if NVCC else pathlib.Path("none")
 OF_HOST_ALONE = ["-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
                  "-Xclang", "-target-sdk-version=10.1"]
 
@@ -204,6 +206,20 @@ class Capture(unittest.TestCase):
         self.assertEqual((fits["to"], fits["from"], fits["bytes"], fits["direction"], fits.get("error")),
                          ([2, 0], [1, 1024], 2 << 20, "device_to_device", None))
         self.assertEqual(too_large["error"], 1)
+
+    @unittest.skipUnless((HEADERS / "cuda_runtime_api.h").exists(), "no header of CUDA is installed")
+    def test_layouts_and_values_are_those_of_the_installed_headers(self):
+        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{ROOM.parent.parent}", f"-I{HEADERS}",
+                        HERE / "layouts.cpp"], check=True)
+
+    @unittest.skipUnless(NVCC, "nvcc is not there")
+    def test_nvcc_and_clang_make_programs_of_one_record(self):
+        made = pathlib.Path(self.folder.name) / "by_nvcc"
+        subprocess.run([NVCC, "-cudart", "shared", "-DTWO_STREAMS_WITH_TOOLKIT", HERE / "two_streams.cu", "-o", made],
+                       check=True)
+        (by_nvcc, lines), (_, expected) = self.capture(made), self.capture(self.two_streams)
+        self.assertEqual(by_nvcc.returncode, 0, by_nvcc)
+        self.assertEqual(without_times(lines), without_times(expected))
 
     def test_one_rank_of_a_large_world_is_captured_alone(self):
         (done, lines), = self.capture_ranks(1024, [0])
