@@ -3,15 +3,10 @@
 
 #include "experiments/capture/session.hpp"
 
-// The version of the runtime that the library stands in for: 12 or 13, as it is compiled.
-#ifndef MANYWORLDS_CAPTURE_CUDA
-#error "compile with -DMANYWORLDS_CAPTURE_CUDA=13 or 12"
-#endif
-
 namespace manyworlds::experiments::capture {
 namespace {
 
-constexpr int kVersion = MANYWORLDS_CAPTURE_CUDA * 1000;
+constexpr int kVersion = kCudaMajor * 1000;
 
 struct NamedError {
   Error number;
@@ -69,9 +64,6 @@ Error cudaDeviceSynchronize() {
   return recorded(Line("cudaDeviceSynchronize").number("device", thread_state().device));
 }
 
-#if MANYWORLDS_CAPTURE_CUDA == 13
-/// The layout is that of CUDA 13. Programs of CUDA 12 call cudaGetDeviceProperties_v2, which is not modelled: its
-/// layout could not be verified.
 Error cudaGetDeviceProperties(DeviceProperties13* out, int device) {
   const std::lock_guard lock(session().mutex);
   const Line line = Line("cudaGetDeviceProperties").number("device", device);
@@ -80,7 +72,6 @@ Error cudaGetDeviceProperties(DeviceProperties13* out, int device) {
   *out = device_properties(session().settings);
   return recorded(line);
 }
-#endif
 
 Error cudaDeviceGetAttribute(int* out, int attribute, int device) {
   const std::lock_guard lock(session().mutex);

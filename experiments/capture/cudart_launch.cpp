@@ -7,18 +7,6 @@
 namespace manyworlds::experiments::capture {
 namespace {
 
-struct PushedConfiguration {
-  Extent3 grid, block;
-  std::size_t shared_bytes;
-  void* stream;
-};
-
-/// The configurations between <<<>>> and the launch that takes it, of this thread.
-std::vector<PushedConfiguration>& pushed() {
-  thread_local std::vector<PushedConfiguration> stack;
-  return stack;
-}
-
 std::string extent(const Extent3& of) {
   return "[" + std::to_string(of.x) + "," + std::to_string(of.y) + "," + std::to_string(of.z) + "]";
 }
@@ -136,14 +124,15 @@ void __cudaRegisterFunction(void**, const char* stub, char*, const char* device_
 void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
 
 unsigned __cudaPushCallConfiguration(Extent3 grid, Extent3 block, std::size_t shared_bytes, void* stream) {
-  pushed().push_back({grid, block, shared_bytes, stream});
+  thread_state().pushed.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
 
 Error __cudaPopCallConfiguration(Extent3* grid, Extent3* block, std::size_t* shared_bytes, void* stream) {
-  if (pushed().empty()) end_capture("__cudaPopCallConfiguration: a launch without a configuration");
-  const PushedConfiguration top = pushed().back();
-  pushed().pop_back();
+  std::vector<LaunchShape>& pushed = thread_state().pushed;
+  if (pushed.empty()) end_capture("__cudaPopCallConfiguration: a launch without a configuration");
+  const LaunchShape top = pushed.back();
+  pushed.pop_back();
   *grid = top.grid, *block = top.block, *shared_bytes = top.shared_bytes;
   *static_cast<void**>(stream) = top.stream;
   return kSuccess;

@@ -19,7 +19,9 @@ Error allocate(const char* call, void** out, std::size_t bytes, MemoryKind kind)
     const auto used = static_cast<std::int64_t>(of.memory.used_bytes(thread_state().device));
     return recorded(line.number("used_bytes", used), kOutOfMemory);
   }
-  line.number("allocation", static_cast<std::int64_t>(of.memory.find(*out)->allocation->id));
+  const Allocation& allocation = *of.memory.find(*out)->allocation;
+  line.number("allocation", static_cast<std::int64_t>(allocation.id));
+  line.number("counted_bytes", static_cast<std::int64_t>(allocation.counted_bytes));
   return recorded(line.number("device", thread_state().device));
 }
 

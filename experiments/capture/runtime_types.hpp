@@ -7,6 +7,9 @@
 
 namespace manyworlds::experiments::capture {
 
+/// The major version of the runtime that is stood in for: layouts and versions of functions are its own.
+inline constexpr int kCudaMajor = 13;
+
 /// cudaError_t is an enumeration of the size of an int; these are the values that the capture returns.
 using Error = int;
 inline constexpr Error kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9,

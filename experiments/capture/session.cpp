@@ -47,10 +47,10 @@ __attribute__((destructor)) void write_end() {
 
 Session* open_session() {
   try {
-    Session* made = new Session(read_settings());
-    opened() = made;
-    made->record.write(header(made->settings), thread_number(*made));
-    return made;
+    Session* fresh = new Session(read_settings());
+    opened() = fresh;
+    fresh->record.write(header(fresh->settings), thread_number(*fresh));
+    return fresh;
   } catch (const std::exception& error) {
     say_and_exit(error.what());
   }

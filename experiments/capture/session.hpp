@@ -42,11 +42,19 @@ struct Communicator {
   std::string key;  // which the program carried from the rank that asked for it to all others
 };
 
+/// What stands between <<<>>> of a launch.
+struct LaunchShape {
+  Extent3 grid, block;
+  std::size_t shared_bytes;
+  void* stream;
+};
+
 /// What a thread of the program has of its own.
 struct ThreadState {
   int number = -1, device = 0;
   Error last_error = kSuccess;
-  int group_depth = 0, group = 0;  // of ncclGroupStart, and the number of the outermost one
+  int group_depth = 0, group = 0;   // of ncclGroupStart, and the number of the outermost one
+  std::vector<LaunchShape> pushed;  // between <<<>>> and the launch that takes it
 };
 
 struct Session {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "experiments/capture/library_types.hpp"
+#include "experiments/capture/libraries/library_types.hpp"
 #include "experiments/capture/runtime_types.hpp"
 
 namespace mine = manyworlds::experiments::capture;

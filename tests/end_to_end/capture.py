@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""The capture runs programs that clang compiled without a toolkit, and what it records is what they did.
+"""What stands in for CUDA's libraries runs programs that clang compiled without a toolkit, and records what they did.
 
-    python3 -m unittest tests/capture/capture_test.py        (CXX: compiler of the library; CLANG: else clang++-14, clang++)
-
-Skipped, with the reason, where there is no clang."""
+Skipped where there is no clang; where nvcc is there, layouts and records are compared with its own."""
 
 import json
 import os
@@ -11,29 +8,25 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOM = HERE.parent.parent / "experiments" / "capture"
-CLANG = os.environ.get("CLANG") or shutil.which("clang++-14") or shutil.which("clang++")
+from cuda_programs import CLANG, LACKING, LIBRARY, SOURCES, compile_cuda
+from program import ROOT
+
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 HEADERS = pathlib.Path(NVCC).resolve().parent.parent / "include" if NVCC else pathlib.Path("none")
-OF_HOST_ALONE = ["-x", "cuda", "--cuda-host-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
-                 "-Xclang", "-target-sdk-version=10.1"]
 
 
 def without_times(lines):
     return [{key: value for key, value in line.items() if key != "at_ns"} for line in lines]
 
 
-@unittest.skipUnless(CLANG, "clang++ is not there: nothing else compiles CUDA without a toolkit")
 class Capture(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.library = pathlib.Path(cls.folder.name) / "lib"
-        subprocess.run([ROOM / "build.sh", cls.library], check=True)
         cls.two_streams = cls.compiled("two_streams", registered=True)
         cls.unregistered = cls.compiled("two_streams", registered=False)
         cls.arguments = cls.compiled("arguments", registered=True)
@@ -47,21 +40,13 @@ class Capture(unittest.TestCase):
 
     @classmethod
     def compiled(cls, name, registered):
-        folder = pathlib.Path(cls.folder.name)
-        stand_in = folder / "none.fatbin"
-        stand_in.write_text("no code of a device", encoding="utf-8")
-        made = folder / f"{name}_{registered}"
-        register = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", str(stand_in)] if registered else []
-        subprocess.run([CLANG, *OF_HOST_ALONE, *register, "-c", HERE / f"{name}.cu", "-o", f"{made}.o"], check=True)
-        subprocess.run([CLANG, f"{made}.o", f"-L{cls.library}", "-l:libcudart.so.13", "-l:libnccl.so.2", "-l:libcublas.so.13",
-                        "-l:libcublasLt.so.13", "-o", made], check=True)
-        return made
+        return compile_cuda(name, pathlib.Path(cls.folder.name), registered)
 
     def capture(self, program, *arguments, into=None, **settings):
         """The finished process, and the lines of its record; `into` is a folder to write in, else a new one."""
         with tempfile.TemporaryDirectory() as made:
             into = into or made
-            environment = {"LD_LIBRARY_PATH": str(self.library), "MANYWORLDS_CAPTURE": into,
+            environment = {"LD_LIBRARY_PATH": str(LIBRARY), "MANYWORLDS_CAPTURE": into,
                            "MANYWORLDS_CAPTURE_GPU": "a100_80", "PATH": os.environ["PATH"], **settings}
             environment = {key: value for key, value in environment.items() if value is not None}
             done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
@@ -209,13 +194,13 @@ class Capture(unittest.TestCase):
 
     @unittest.skipUnless((HEADERS / "cuda_runtime_api.h").exists(), "no header of CUDA is installed")
     def test_layouts_and_values_are_those_of_the_installed_headers(self):
-        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{ROOM.parent.parent}", f"-I{HEADERS}",
-                        HERE / "layouts.cpp"], check=True)
+        subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f"-I{HEADERS}",
+                        SOURCES / "layouts.cpp"], check=True)
 
     @unittest.skipUnless(NVCC, "nvcc is not there")
     def test_nvcc_and_clang_make_programs_of_one_record(self):
         made = pathlib.Path(self.folder.name) / "by_nvcc"
-        subprocess.run([NVCC, "-cudart", "shared", "-DTWO_STREAMS_WITH_TOOLKIT", HERE / "two_streams.cu", "-o", made],
+        subprocess.run([NVCC, "-cudart", "shared", "-DTWO_STREAMS_WITH_TOOLKIT", SOURCES / "two_streams.cu", "-o", made],
                        check=True)
         (by_nvcc, lines), (_, expected) = self.capture(made), self.capture(self.two_streams)
         self.assertEqual(by_nvcc.returncode, 0, by_nvcc)
@@ -227,4 +212,7 @@ class Capture(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if not CLANG:
+        print(LACKING)
+        sys.exit(77)
     unittest.main()

@@ -2,8 +2,8 @@
 // the cuBLAS documentation, section "Using the cuBLASLt API".
 #include <cstring>
 
-#include "experiments/capture/library_types.hpp"
-#include "experiments/capture/matrix_product.hpp"
+#include "experiments/capture/libraries/library_types.hpp"
+#include "experiments/capture/libraries/matrix_product.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "experiments/capture/library_types.hpp"
+#include "experiments/capture/libraries/library_types.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
@@ -107,10 +107,10 @@ Result open(const char* call, void** out, int size, const UniqueId& id, int rank
     end_capture(std::string(call) +
                 ": the id is not one of ncclGetUniqueId of a captured rank; the program has to carry it "
                 "from the rank that asked for it to the others, as in a real run");
-  Communicator* made = new Communicator{of.next_communicator++, rank, size, thread_state().device, key};
-  of.communicators.insert(made);
-  *out = made;
-  return noted(line.number("communicator", made->number).number("device", made->device));
+  Communicator* fresh = new Communicator{of.next_communicator++, rank, size, thread_state().device, key};
+  of.communicators.insert(fresh);
+  *out = fresh;
+  return noted(line.number("communicator", fresh->number).number("device", fresh->device));
 }
 
 Result close(const char* call, void* handle) {

@@ -1,6 +1,6 @@
-#include "experiments/capture/matrix_product.hpp"
+#include "experiments/capture/libraries/matrix_product.hpp"
 
-#include "experiments/capture/library_types.hpp"
+#include "experiments/capture/libraries/library_types.hpp"
 
 namespace manyworlds::experiments::capture {
 

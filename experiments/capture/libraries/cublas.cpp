@@ -1,6 +1,6 @@
 // Matrix products of cuBLAS proper: those that training calls. After the cuBLAS documentation, "Using the cuBLAS API".
-#include "experiments/capture/library_types.hpp"
-#include "experiments/capture/matrix_product.hpp"
+#include "experiments/capture/libraries/library_types.hpp"
+#include "experiments/capture/libraries/matrix_product.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
@@ -14,7 +14,7 @@ struct Handle {
   int pointer_mode = 0, math_mode = 0;
 };
 
-constexpr int kVersion = 10000 * MANYWORLDS_CAPTURE_CUDA;
+constexpr int kVersion = 10000 * kCudaMajor;
 constexpr int kFp16 = 2, kFp32 = 0, kFp64 = 1;  // cudaDataType_t
 
 Status multiply(const char* call, void* handle, const MatrixProduct& product, int compute_type) {
