@@ -37,22 +37,31 @@ bool continues_name(char c) {
   return begins_name(c) || is_digit(c) || c == '.';
 }
 
-[[noreturn]] void fail_at(const Node& node, const std::string& reason) {
-  node.fail(fmt::format("where '{}': {}", node.text, reason));
+/// What an expression is for, and what it is called in messages.
+enum class Purpose { condition, number };
+
+const char* word_for(Purpose purpose) {
+  return purpose == Purpose::condition ? "where" : "formula";
+}
+
+[[noreturn]] void fail_at(const Node& node, Purpose purpose, const std::string& reason) {
+  node.fail(fmt::format("{} '{}': {}", word_for(purpose), node.text, reason));
 }
 
 /// Reads an expression from left to right and writes it for muparserx.
 class Translator {
  public:
-  Translator(const Node& node, const Expression::Resolve& resolve) : node_(node), text_(node.text), resolve_(resolve) {}
+  Translator(const Node& node, const Expression::Resolve& resolve, Purpose purpose)
+      : node_(node), text_(node.text), resolve_(resolve), purpose_(purpose) {}
 
   std::string run() {
     if (node_.kind != Node::Kind::scalar)
-      node_.fail(fmt::format("a where must be an expression, not {}", import::describe(node_)));
+      node_.fail(fmt::format("a {} must be an expression, not {}", word_for(purpose_), import::describe(node_)));
     if (text_.size() > kMaxCharacters)
-      node_.fail(fmt::format("a where of more than {} characters; split it", kMaxCharacters));
+      node_.fail(fmt::format("a {} of more than {} characters{}", word_for(purpose_), kMaxCharacters,
+                             purpose_ == Purpose::condition ? "; split it" : ""));
     while (at_ < text_.size()) step();
-    if (names.empty()) fail("it names no key, so it is always true or always false");
+    if (names.empty() && purpose_ == Purpose::condition) fail("it names no key, so it is always true or always false");
     if (!complete_) fail("a value is missing at its end");
     if (open_ > 0) fail("a parenthesis is not closed");
     return std::move(out_);
@@ -63,7 +72,7 @@ class Translator {
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
-  [[noreturn]] void fail(const std::string& reason) const { fail_at(node_, reason); }
+  [[noreturn]] void fail(const std::string& reason) const { fail_at(node_, purpose_, reason); }
   bool after_equality() const { return last_operator_ == "==" || last_operator_ == "!="; }
 
   void step() {
@@ -226,6 +235,7 @@ class Translator {
   const Node& node_;
   const std::string& text_;
   const Expression::Resolve& resolve_;
+  Purpose purpose_;
   std::size_t at_ = 0;
   std::string out_;
   std::string last_operator_;     // before at_, if nothing but spaces stands between
@@ -241,72 +251,118 @@ mup::Value sample_of(ExpressionName::Kind kind) {
   return kind == ExpressionName::Kind::text ? mup::Value(mup::string_type()) : mup::Value(mup::float_type(1));
 }
 
+/// A translated expression, and the parser that holds it.
+class Evaluator {
+ public:
+  Evaluator(const Node& of, const Expression::Resolve& resolve, Purpose purpose) : node(of), purpose_(purpose) {
+    Translator translator(node, resolve, purpose);
+    const std::string translated = translator.run();
+    names = std::move(translator.names);
+    typed_ = std::move(translator.typed);
+    for (const ExpressionName& name : names) values.push_back(sample_of(name.kind));
+    try {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        parser_.DefineVar(fmt::format("k{}", i), mup::Variable(&values[i]));
+      parser_.SetExpr(translated);
+    } catch (const mup::ParserError& error) {
+      fail(error.GetMsg());
+    }
+  }
+
+  [[noreturn]] void fail(const std::string& reason) const { fail_at(node, purpose_, reason); }
+  bool condition() const {
+    const mup::Value result = evaluate();
+    if (result.GetType() != 'b') fail("it is no comparison; a where must be true or false");
+    return result.GetBool();
+  }
+  double number() const {
+    const mup::Value result = evaluate();
+    if (result.GetType() != 'i' && result.GetType() != 'f') fail("it is no number");
+    return result.GetFloat();
+  }
+
+  Node node;
+  std::vector<ExpressionName> names;
+  mutable std::vector<mup::Value> values;
+
+ private:
+  mup::Value evaluate() const {
+    try {
+      return parser_.Eval();
+    } catch (const mup::ParserError& error) {
+      std::string message = error.GetMsg();
+      for (std::size_t i = typed_.size(); i-- > 0;) {
+        const std::string number = fmt::format("k{}", i);
+        for (std::size_t at = 0; (at = message.find(number, at)) != std::string::npos; at += typed_[i].size())
+          message.replace(at, number.size(), typed_[i]);
+      }
+      fail(message);
+    }
+  }
+
+  Purpose purpose_;
+  std::vector<std::string> typed_;  // the names as the user wrote them
+  mutable mup::ParserX parser_{mup::pckCOMMON | mup::pckNON_COMPLEX | mup::pckSTRING};
+};
+
 }  // namespace
 
 struct Expression::State {
-  Node node;
-  std::vector<ExpressionName> names;
-  std::vector<std::string> typed;
-  mutable std::vector<mup::Value> values;
-  mutable mup::ParserX parser{mup::pckCOMMON | mup::pckNON_COMPLEX | mup::pckSTRING};
-
-  bool evaluate() const;
+  Evaluator evaluator;
 };
 
-bool Expression::State::evaluate() const {
-  try {
-    const mup::IValue& result = parser.Eval();
-    if (result.GetType() == 'b') return result.GetBool();
-  } catch (const mup::ParserError& error) {
-    std::string message = error.GetMsg();
-    for (std::size_t i = typed.size(); i-- > 0;) {
-      const std::string number = fmt::format("k{}", i);
-      for (std::size_t at = 0; (at = message.find(number, at)) != std::string::npos; at += typed[i].size())
-        message.replace(at, number.size(), typed[i]);
-    }
-    fail_at(node, message);
-  }
-  fail_at(node, "it is no comparison; a where must be true or false");
-}
-
-Expression::Expression(const Node& node, const Resolve& resolve) : state_(std::make_unique<State>()) {
-  state_->node = node;
-  Translator translator(state_->node, resolve);
-  const std::string translated = translator.run();
-  state_->names = std::move(translator.names);
-  state_->typed = std::move(translator.typed);
-  for (const ExpressionName& name : state_->names) state_->values.push_back(sample_of(name.kind));
-  try {
-    for (std::size_t i = 0; i < state_->values.size(); ++i)
-      state_->parser.DefineVar(fmt::format("k{}", i), mup::Variable(&state_->values[i]));
-    state_->parser.SetExpr(translated);
-  } catch (const mup::ParserError& error) {
-    fail(error.GetMsg());
-  }
-  state_->evaluate();  // finds faults before any value is known
+Expression::Expression(const Node& node, const Resolve& resolve)
+    : state_(new State{{node, resolve, Purpose::condition}}) {
+  state_->evaluator.condition();  // finds faults before any value is known
 }
 
 Expression::~Expression() = default;
 Expression::Expression(Expression&&) noexcept = default;
 
 const std::vector<ExpressionName>& Expression::names() const {
-  return state_->names;
+  return state_->evaluator.names;
 }
 
 bool Expression::holds(const std::vector<core::OptionValue>& values) const {
-  MANYWORLDS_CHECK(values.size() == state_->values.size(), "{} values for {} names", values.size(),
-                   state_->values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    std::visit([&](const auto& value) { state_->values[i] = value; }, values[i]);
-  return state_->evaluate();
+  std::vector<mup::Value>& of = state_->evaluator.values;
+  MANYWORLDS_CHECK(values.size() == of.size(), "{} values for {} names", values.size(), of.size());
+  for (std::size_t i = 0; i < values.size(); ++i) std::visit([&](const auto& value) { of[i] = value; }, values[i]);
+  return state_->evaluator.condition();
 }
 
 const std::string& Expression::text() const {
-  return state_->node.text;
+  return state_->evaluator.node.text;
 }
 
 void Expression::fail(const std::string& reason) const {
-  fail_at(state_->node, reason);
+  state_->evaluator.fail(reason);
+}
+
+struct Formula::State {
+  Evaluator evaluator;
+};
+
+Formula::Formula(const Node& node, const Expression::Resolve& resolve)
+    : state_(new State{{node, resolve, Purpose::number}}) {
+  state_->evaluator.number();
+}
+
+Formula::~Formula() = default;
+Formula::Formula(Formula&&) noexcept = default;
+
+const std::vector<ExpressionName>& Formula::names() const {
+  return state_->evaluator.names;
+}
+
+double Formula::value(const std::vector<double>& values) const {
+  std::vector<mup::Value>& of = state_->evaluator.values;
+  MANYWORLDS_CHECK(values.size() == of.size(), "{} values for {} names", values.size(), of.size());
+  for (std::size_t i = 0; i < values.size(); ++i) of[i] = values[i];
+  return state_->evaluator.number();
+}
+
+void Formula::fail(const std::string& reason) const {
+  state_->evaluator.fail(reason);
 }
 
 }  // namespace manyworlds::experiments

@@ -1,5 +1,5 @@
-// The one language of conditions: `where` in a sweep, over its keys, and `--where`, over the columns of results. It is
-// evaluated by muparserx.
+// The one language of conditions: `where` in a sweep, over its keys, and `--where`, over the columns of results; and of
+// numbers, in tables of kernels. It is evaluated by muparserx.
 #pragma once
 
 #include <functional>
@@ -37,6 +37,26 @@ class Expression {
   bool holds(const std::vector<core::OptionValue>& values) const;
   const std::string& text() const;
   /// Throws InputError that begins with the expression.
+  [[noreturn]] void fail(const std::string& reason) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The same language for a number: "2 * blocks * argument_3". It need not have names.
+class Formula {
+ public:
+  /// Parses the formula. Throws InputError at the node's line if it cannot be read or is no number.
+  Formula(const import::Node& node, const Expression::Resolve& resolve);
+  ~Formula();
+  Formula(Formula&&) noexcept;
+
+  /// Returns what the names stand for, in order of first occurrence.
+  const std::vector<ExpressionName>& names() const;
+  /// Returns the value for these values of names(). Throws InputError if it is no number.
+  double value(const std::vector<double>& values) const;
+  /// Throws InputError that begins with the formula.
   [[noreturn]] void fail(const std::string& reason) const;
 
  private:
