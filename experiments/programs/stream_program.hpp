@@ -30,7 +30,8 @@ struct KernelShape {
 };
 
 /// A kernel: what is known of it. Its time is measured_us, on the GPU that the programs name, if that is known; that of
-/// another shape where measured_at has one.
+/// another shape where measured_at has one. One of which nothing is known can be read and written, and is refused where
+/// it is timed.
 struct KernelWork {
   std::optional<double> measured_us = {};
   std::optional<KernelShape> measured_at = {};

@@ -29,8 +29,10 @@ Time in_ps(double us) {
 Kernel kernel_of(const KernelShape& shape, std::string_view name) {
   if (!shape.gemm) return core::compute::memory_bound(name, shape.bytes);
   const GemmShape& gemm = *shape.gemm;
-  Kernel kernel = core::compute::batched_gemm(name, gemm.m, gemm.n, gemm.k, gemm.batch);
-  if (gemm.batch == 1) kernel = core::compute::gemm(name, gemm.m, gemm.n, gemm.k, gemm.dtype);
+  Kernel kernel = core::compute::gemm(name, gemm.m, gemm.n, gemm.k, gemm.dtype);
+  kernel.batch = gemm.batch;
+  kernel.bytes *= gemm.batch;
+  kernel.flops *= gemm.batch;
   if (shape.bytes > 0) kernel.bytes = shape.bytes;
   return kernel;
 }
@@ -78,7 +80,8 @@ class Timer {
       timed.basis = TimeBasis::modelled;
       sources_.modelled += ranks * static_cast<double>(timed.ps);
     } else {
-      unknown_[name] += ranks * *work.measured_us;
+      has_unmeasured_ = has_unmeasured_ || !work.measured_us;
+      unknown_[name] += ranks * work.measured_us.value_or(1);
     }
     return timed;
   }
@@ -106,9 +109,12 @@ class Timer {
     for (std::size_t i = 0; i < std::min<std::size_t>(by_time.size(), 5); ++i)
       names.push_back(fmt::format("'{}'", by_time[i].second.substr(0, 80)));
     throw core::InputError(
-        fmt::format("{} kernels have a time on another GPU, and no shape by which it could be scaled: {}{}; give them "
-                    "'gemm' or 'bytes', or simulate the GPU on which they were measured",
-                    unknown_.size(), fmt::join(names, ", "), by_time.size() > names.size() ? ", ..." : ""),
+        fmt::format("{} kernels have {}: {}{}; give them 'gemm' or 'bytes', or {}", unknown_.size(),
+                    has_unmeasured_ ? "no time, and no shape by which one is known"
+                                    : "a time on another GPU, and no shape by which it could be scaled",
+                    fmt::join(names, ", "), by_time.size() > names.size() ? ", ..." : "",
+                    has_unmeasured_ ? "'us' (of a captured program by a table of kernels, docs/capture.md)"
+                                    : "simulate the GPU on which they were measured"),
         what);
   }
 
@@ -116,7 +122,8 @@ class Timer {
   const Gpu& gpu_;
   const Gpu* measured_on_;
   TimeSources sources_;
-  std::map<std::string, double> unknown_;  // us of all ranks, by name
+  std::map<std::string, double> unknown_;  // us of all ranks, or how often if it has none, by name
+  bool has_unmeasured_ = false;
 };
 
 /// Returns what the streams of a program are to a step. Named streams are the step's own of that name; where none is

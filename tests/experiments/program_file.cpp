@@ -105,7 +105,6 @@ TEST_CASE("what is wrong in a program file is said with its line") {
     CHECK(error.find("p.jsonl:7: ") == 0);
     CHECK(error.find(says) != std::string::npos);
   };
-  bad("{\"kernel\":\"k\",\"stream\":\"7\"}", "'us', 'gemm' or 'bytes'");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"8\"}", "has no stream '8'");
   bad("{\"kernel\":\"k\",\"us\":-1,\"stream\":\"7\"}", "'us' must be a number of at least 0");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"after\":[0]}", "comes after 0, which is not before it");
