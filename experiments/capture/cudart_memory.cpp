@@ -6,11 +6,16 @@
 namespace manyworlds::experiments::capture {
 namespace {
 
-Error allocate(const char* call, void** out, std::size_t bytes, MemoryKind kind) {
+/// A stream is given where the memory is of a pool.
+Error allocate(const char* call, void** out, std::size_t bytes, MemoryKind kind, void* const* stream = nullptr) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
   Line line(call);
   line.number("bytes", static_cast<std::int64_t>(bytes));
+  if (stream != nullptr) {
+    line.number("stream", stream_number(*stream));
+    if (stream_number(*stream) < 0) return recorded(line, kInvalidHandle);
+  }
   if (out == nullptr) return recorded(line, kInvalidValue);
   *out = nullptr;
   if (bytes == 0) return recorded(line);
@@ -25,11 +30,15 @@ Error allocate(const char* call, void** out, std::size_t bytes, MemoryKind kind)
   return recorded(line.number("device", thread_state().device));
 }
 
-Error release(const char* call, void* address, bool of_host) {
+Error release(const char* call, void* address, bool of_host, void* const* stream = nullptr) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
   Line line(call);
   line.json("pointer", place(address));
+  if (stream != nullptr) {
+    line.number("stream", stream_number(*stream));
+    if (stream_number(*stream) < 0) return recorded(line, kInvalidHandle);
+  }
   if (address == nullptr) return recorded(line);
   const auto found = of.memory.find(address);
   const bool fits = found && found->offset == 0 && (found->allocation->kind == MemoryKind::host) == of_host;
@@ -119,6 +128,34 @@ Error cudaFree(void* address) {
 }
 Error cudaFreeHost(void* address) {
   return release("cudaFreeHost", address, true);
+}
+
+/// Memory of a pool is there, and free for others, in the order of the program's calls.
+Error cudaMallocAsync(void** out, std::size_t bytes, void* stream) {
+  return allocate("cudaMallocAsync", out, bytes, MemoryKind::device, &stream);
+}
+Error cudaMallocFromPoolAsync(void** out, std::size_t bytes, void*, void* stream) {
+  return allocate("cudaMallocFromPoolAsync", out, bytes, MemoryKind::device, &stream);
+}
+Error cudaFreeAsync(void* address, void* stream) {
+  return release("cudaFreeAsync", address, false, &stream);
+}
+/// A device has one pool, which keeps nothing that is free: its attributes have no effect.
+Error cudaDeviceGetDefaultMemPool(void** out, int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceGetDefaultMemPool").number("device", device);
+  if (out == nullptr || device < 0 || device >= session().settings.devices) return recorded(line, kInvalidValue);
+  *out = &session();
+  return recorded(line);
+}
+Error cudaMemPoolSetAttribute(void* pool, int attribute, void*) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaMemPoolSetAttribute").number("attribute", attribute);
+  return recorded(line, pool == &session() ? kSuccess : kInvalidValue);
+}
+Error cudaMemPoolTrimTo(void* pool, std::size_t) {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaMemPoolTrimTo"), pool == &session() ? kSuccess : kInvalidValue);
 }
 
 Error cudaMemcpy(void* to, const void* from, std::size_t bytes, int kind) {

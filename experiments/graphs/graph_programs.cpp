@@ -55,11 +55,15 @@ GraphPrograms::GraphPrograms(std::uint32_t ranks, std::vector<std::vector<std::u
       exposed_(std::move(exposed)),
       dimension_of_group_(dimensions_of(groups_)),
       is_used_(groups_.size()),
+      groups_of_rank_(ranks),
       draft_of_rank_(ranks, kNone) {
   exposed_.resize(groups_.size(), core::workload::StepPart::exposed_other);
   for (const std::vector<std::uint32_t>& group : groups_) {
     auto& members = member_.emplace_back();
-    for (const std::uint32_t rank : group) members.emplace(rank, static_cast<std::uint32_t>(members.size()));
+    for (const std::uint32_t rank : group) {
+      members.emplace(rank, static_cast<std::uint32_t>(members.size()));
+      if (rank < ranks_) groups_of_rank_[rank].push_back(static_cast<std::uint32_t>(member_.size()) - 1);
+    }
   }
 }
 
@@ -69,31 +73,44 @@ programs::StreamOp GraphPrograms::op_of(std::uint32_t rank, const RankGraph& gra
   if (const auto* kernel = std::get_if<programs::KernelWork>(&node.work)) op.work = *kernel;
   if (const auto* copy = std::get_if<programs::CopyWork>(&node.work)) op.work = *copy;
   if (const auto* host = std::get_if<programs::HostWork>(&node.work)) op.work = *host;
-  Communication work;
-  if (const auto* call = std::get_if<GroupCall>(&node.work)) {
-    if (member_.at(call->group).count(rank) == 0)
-      throw InputError(fmt::format("node {} is a collective of a group that rank {} is not in", node.id, rank),
-                       graph.name);
-    is_used_[call->group] = true;
-    work.dimension = dimension_of_group_[call->group];
-    work.kind = call->kind;
-    work.bytes = call->bytes;
-    const bool is_rooted = call->kind == Kind::broadcast || call->kind == Kind::reduce;
-    const auto members = static_cast<std::uint32_t>(groups_[call->group].size());
-    if (is_rooted && call->root > 0) work.split = core::collective::rooted_split(call->root, members, call->bytes);
-    op.work = work;
-  }
-  if (const auto* transfer = std::get_if<Transfer>(&node.work)) {
-    if (transfer->peer >= ranks_ || transfer->peer == rank)
-      throw InputError(
-          fmt::format("node {} is a transfer of rank {} with rank {} of {}", node.id, rank, transfer->peer, ranks_),
-          graph.name);
-    work.kind = Kind::send;
-    work.receives = transfer->receives;
-    work.bytes = transfer->bytes;
-    op.work = work;
-  }
+  const std::string which = fmt::format("node {}", node.id);
+  if (const auto* call = std::get_if<GroupCall>(&node.work)) op.work = communication_of(rank, *call, graph.name, which);
+  if (const auto* transfer = std::get_if<Transfer>(&node.work))
+    op.work = communication_of(rank, *transfer, graph.name, which);
   return op;
+}
+
+Communication GraphPrograms::communication_of(std::uint32_t rank, const GroupCall& call, const std::string& what,
+                                              const std::string& which) {
+  if (member_.at(call.group).count(rank) == 0)
+    throw InputError(fmt::format("{} is a collective of a group that rank {} is not in", which, rank), what);
+  is_used_[call.group] = true;
+  Communication work;
+  work.dimension = dimension_of_group_[call.group];
+  work.kind = call.kind;
+  work.bytes = call.bytes;
+  const bool is_rooted = call.kind == Kind::broadcast || call.kind == Kind::reduce;
+  const auto members = static_cast<std::uint32_t>(groups_[call.group].size());
+  if (is_rooted && call.root > 0) work.split = core::collective::rooted_split(call.root, members, call.bytes);
+  return work;
+}
+
+Communication GraphPrograms::communication_of(std::uint32_t rank, const Transfer& transfer, const std::string& what,
+                                              const std::string& which) const {
+  if (transfer.peer >= ranks_ || transfer.peer == rank)
+    throw InputError(fmt::format("{} is a transfer of rank {} with rank {} of {}", which, rank, transfer.peer, ranks_),
+                     what);
+  Communication work;
+  work.kind = Kind::send;
+  work.receives = transfer.receives;
+  work.bytes = transfer.bytes;
+  return work;
+}
+
+GraphPrograms::PeerTransfer GraphPrograms::peer_transfer(std::uint32_t rank, std::uint32_t op,
+                                                         const Transfer& transfer) const {
+  const std::uint32_t from = transfer.receives ? transfer.peer : rank, to = transfer.receives ? rank : transfer.peer;
+  return {op, (to + ranks_ - from) % ranks_, transfer.receives, transfer.tag};
 }
 
 void GraphPrograms::add(std::uint32_t rank, const RankGraph& given) {
@@ -127,14 +144,35 @@ void GraphPrograms::add(std::uint32_t rank, const RankGraph& given) {
     for (const std::uint32_t before : cover.after[number]) op.after.push_back(op_of_node[before]);
     std::sort(op.after.begin(), op.after.end());
     op_of_node[number] = static_cast<std::uint32_t>(draft.program.ops.size());
-    if (const auto* transfer = std::get_if<Transfer>(&node.work)) {
-      const std::uint32_t from = transfer->receives ? transfer->peer : rank,
-                          to = transfer->receives ? rank : transfer->peer;
-      draft.transfers.push_back({op_of_node[number], (to + ranks_ - from) % ranks_, transfer->receives, transfer->tag});
-    }
+    if (const auto* transfer = std::get_if<Transfer>(&node.work))
+      draft.transfers.push_back(peer_transfer(rank, op_of_node[number], *transfer));
     draft.program.ops.push_back(std::move(op));
   }
   for (const GraphNode& node : graph->nodes) result_.dependencies.exact += std::ssize(node.parents);
+  keep(rank, std::move(draft));
+}
+
+void GraphPrograms::add(std::uint32_t rank, programs::RankProgram program, const std::vector<CommunicatingOp>& calls,
+                        const std::string& what) {
+  Draft draft;
+  draft.program = std::move(program);
+  most_streams_ = std::max(most_streams_, draft.program.streams.size());
+  for (const CommunicatingOp& one : calls) {
+    programs::StreamOp& op = draft.program.ops.at(one.op);
+    const std::string which = fmt::format("operation {}", one.op);
+    if (const auto* call = std::get_if<GroupCall>(&one.call)) {
+      op.work = communication_of(rank, *call, what, which);
+    } else {
+      const auto& transfer = std::get<Transfer>(one.call);
+      op.work = communication_of(rank, transfer, what, which);
+      draft.transfers.push_back(peer_transfer(rank, one.op, transfer));
+    }
+  }
+  for (const programs::StreamOp& op : draft.program.ops) result_.dependencies.exact += std::ssize(op.after);
+  keep(rank, std::move(draft));
+}
+
+void GraphPrograms::keep(std::uint32_t rank, Draft draft) {
   const std::uint64_t hash = hash_of(draft.program);
   const auto [begin, end] = drafts_by_hash_.equal_range(hash);
   for (auto known = begin; known != end; ++known) {
@@ -152,6 +190,9 @@ void GraphPrograms::add(std::uint32_t rank, const RankGraph& given) {
 
 void GraphPrograms::add_same(std::uint32_t rank, std::uint32_t as) {
   draft_of_rank_.at(rank) = draft_of_rank_.at(as);
+  for (const std::uint32_t used : groups_of_rank_.at(as))
+    for (const std::uint32_t group : groups_of_rank_.at(rank))
+      if (is_used_[used] && dimension_of_group_[group] == dimension_of_group_[used]) is_used_[group] = true;
 }
 
 std::vector<GraphPrograms::LanesOfRank> GraphPrograms::lanes(const std::string& what) const {

@@ -53,12 +53,14 @@ bool is_chakra_prefix(const std::string& path) {
   return std::filesystem::exists(path + ".0" + kChakra) || std::filesystem::exists(path + ".0.et.gz");
 }
 
-const std::array<Format, 6>& formats() {
+const std::array<Format, 7>& formats() {
   using Paths = std::vector<std::string>;
-  static const std::array<Format, 6> all{{
+  static const std::array<Format, 7> all{{
       {"a program file", false,
        [](const std::string&, std::string_view head) { return programs::is_program_file(head); },
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
+      {"records of a captured program", true, &captured::is_captured,
+       [](const Paths& paths, const AnyOptions& options) { return captured::read_captured(paths, options.captured); }},
       {"Chakra traces", false,
        [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
        [](const Paths& paths, const AnyOptions& options) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/captured/read_captured.hpp"
 #include "experiments/chakra/read_traces.hpp"
 #include "experiments/goal/read_goal.hpp"
 #include "experiments/kineto/read_kineto.hpp"
@@ -16,15 +17,18 @@ namespace manyworlds::experiments::traces {
 /// What readers of single formats are told; each takes its own.
 struct AnyOptions {
   kineto::ReadOptions kineto;
+  captured::ReadOptions captured;
   chakra::TraceOptions chakra;
   simai::RunOptions simai;
   goal::GoalOptions goal;
 };
 
-/// Returns whether a file is of a format that read_any() reads, by its first bytes or, of Chakra's, by its name.
+/// Returns whether a file is of a format that read_any() reads, by its first bytes or, of Chakra's, by its name; or is
+/// a folder with records of a captured program.
 bool is_any(const std::string& path);
 
-/// Reads files of one format: traces of PyTorch's profiler, one per rank; the traces of Chakra at a prefix, or one of
+/// Reads files of one format: traces of PyTorch's profiler, one per rank; records of a captured program, or their
+/// folder; the traces of Chakra at a prefix, or one of
 /// them; a workload of SimAI, a table of AICB, a schedule of GOAL, or our own program file. Throws core::InputError for
 /// what its reader refuses, for several files of a format that has one, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);

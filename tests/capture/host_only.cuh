@@ -15,6 +15,7 @@ struct dim3 {
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef struct CUgraph_st* cudaGraph_t;
+typedef struct CUmemPoolHandle_st* cudaMemPool_t;
 enum cudaError_t { cudaSuccess = 0 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 
@@ -38,5 +39,8 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaGetLastError();
 const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaMallocAsync(void** out, size_t bytes, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* address, cudaStream_t stream);
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* out, int device);
 cudaError_t cudaGraphCreate(cudaGraph_t* out, unsigned flags);
 }

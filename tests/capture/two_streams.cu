@@ -1,6 +1,6 @@
 // A program of two streams, for the tests of the capture: a copy, a kernel, and a kernel of another stream that waits for
-// it. Arguments: how many MiB it allocates at the end; and what it does that the capture has to refuse (graph, touch,
-// grid, unregistered).
+// it. Arguments: how many MiB it allocates at the end; and what it does besides (pool) or that the capture has to
+// refuse (graph, touch, grid, unregistered).
 #ifndef TWO_STREAMS_WITH_TOOLKIT
 #include "host_only.cuh"
 #endif
@@ -46,6 +46,13 @@ int main(int count, char** arguments) {
   if (strcmp(refused, "graph") == 0) {
     cudaGraph_t graph;
     cudaGraphCreate(&graph, 0);
+  }
+  if (strcmp(refused, "pool") == 0) {
+    float* of_pool;
+    cudaMemPool_t pool;
+    check(cudaDeviceGetDefaultMemPool(&pool, 0), "pool");
+    check(cudaMallocAsync((void**)&of_pool, 1 << 20, other), "of the pool");
+    check(cudaFreeAsync(of_pool, other), "of the pool");
   }
   if (strcmp(refused, "touch") == 0) *a = 1;
   if (strcmp(refused, "grid") == 0) {

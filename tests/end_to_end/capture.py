@@ -113,6 +113,14 @@ class Capture(unittest.TestCase):
         self.assertEqual((refused["call"], refused["bytes"], refused["used_bytes"], refused["error"]),
                          ("cudaMalloc", 63 << 20, 12288, 2))
 
+    def test_memory_of_a_pool_is_an_allocation(self):
+        done, lines = self.capture(self.two_streams, "1", "pool")
+        self.assertEqual(done.stdout, "done\n")
+        taken, = (line for line in lines if line["call"] == "cudaMallocAsync")
+        given, = (line for line in lines if line["call"] == "cudaFreeAsync")
+        self.assertEqual((taken["bytes"], taken["counted_bytes"], taken["stream"]), (1 << 20, 1 << 20, 3))
+        self.assertEqual((given["pointer"], given["bytes"], given["stream"]), ([taken["allocation"], 0], 1 << 20, 3))
+
     def test_device_memory_larger_than_the_hosts_costs_nothing(self):
         done, lines = self.capture(self.two_streams, str(10 << 20), MANYWORLDS_CAPTURE_MEMORY="20480G")  # 10 TiB
         self.assertEqual(done.stdout, "done\n", lines[-2:])

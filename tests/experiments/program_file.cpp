@@ -94,6 +94,37 @@ TEST_CASE("a program of two ranks takes what its parts take, one after the other
   }
 }
 
+TEST_CASE("a kernel with its name alone is read and written, and refused where it is timed") {
+  const std::string text = kHead + "{\"kernel\":\"odd\",\"stream\":\"7\"}\n" + kFirstRank + kSecondRank;
+  const StreamPrograms programs = parse_program_file(text, "p.jsonl");
+  CHECK(std::get<KernelWork>(programs.programs[0].ops[0].work) == KernelWork());
+  CHECK(parse_program_file(program_file_text(programs), "again").programs == programs.programs);
+  std::string error = "no error";
+  try {
+    timed_on(programs, config_of(Cluster(), 1, 1, 1).gpu, nullptr, "p.jsonl");
+  } catch (const core::InputError& refused) {
+    error = refused.what();
+  }
+  CHECK(error.find("p.jsonl: 1 kernels have no time, and no shape by which one is known: 'odd'; give them") == 0);
+}
+
+TEST_CASE("batched matrix products are timed with their own type") {
+  const compute::Gpu gpu = config_of(Cluster(), 1, 1, 1).gpu;
+  const auto time_of = [&](const std::string& dtype) {
+    const std::string kernel = fmt::format(R"({{"kernel":"mul","gemm":[512,256,64,12],"dtype":"{}","stream":"7"}})"
+                                           "\n",
+                                           dtype);
+    const TimedPrograms timed =
+        timed_on(parse_program_file(kHead + kernel + kFirstRank + kSecondRank, "p"), gpu, nullptr, "p");
+    return timed.programs.kernels[0][0].cost_ps + timed.programs.kernels[0][1].cost_ps - 10'000'001;
+  };
+  compute::Kernel single = compute::batched_gemm("mul", 512, 256, 64, 12);
+  CHECK(time_of("bf16") == compute::modelled_time(single, gpu));
+  single.dtype = compute::Dtype::fp32;
+  single.bytes += 2 * 12 * (512 * 64 + 64 * 256);  // inputs of four bytes instead of two
+  CHECK(time_of("fp32") == compute::modelled_time(single, gpu));
+}
+
 TEST_CASE("what is wrong in a program file is said with its line") {
   CHECK(error_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
   CHECK(error_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");

@@ -162,10 +162,36 @@ void add_reader_options(cxxopts::Options& options) {
                                  cxxopts::value<std::int64_t>(), "N")(
       "collectives", "of a profiler's traces: simulated, as-recorded, or without-waiting",
       cxxopts::value<std::string>()->default_value("simulated"),
-      "HOW")("alike", "of a profiler's traces: the only one stands for all ranks of its job")(
+      "HOW")("alike",
+             "of a profiler's traces: the only one stands for all ranks of its job; of records of a capture: a rank "
+             "without one does what the nearest rank below it with one did")(
       "ranks", "how many ranks run a workload of SimAI or a single trace of Chakra", cxxopts::value<std::uint32_t>(),
-      "N")("groups", "of Chakra's traces: ASTRA-sim's file of groups", cxxopts::value<std::string>(), "FILE")(
-      "one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim");
+      "N")("groups",
+           "of Chakra's traces: ASTRA-sim's file of groups; of --alike records of a capture: the groups of ranks "
+           "that communicators have",
+           cxxopts::value<std::string>(),
+           "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
+      "steps",
+      "of records of a capture, what is a step: last (the last period of what repeats), all, profiled, or lines "
+      "FROM-TO of each",
+      cxxopts::value<std::string>()->default_value("last"),
+      "WHICH")("kernels", "of records of a capture: a table of what kernels cost", cxxopts::value<std::string>(),
+               "FILE")("host-us", "of records of a capture: how long each call takes its thread of the host",
+                       cxxopts::value<double>()->default_value("0"), "US");
+}
+
+void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
+  try {
+    options.steps = experiments::captured::parse_step_choice(parsed["steps"].as<std::string>());
+  } catch (const core::InputError& error) {
+    throw core::InputError(error.what(), "--steps");
+  }
+  options.host_us = parsed["host-us"].as<double>();
+  if (!(options.host_us >= 0 && options.host_us <= 1e6))
+    throw core::InputError("must be from 0 to 1,000,000 microseconds", "--host-us");
+  options.alike = parsed.count("alike") > 0;
+  if (parsed.count("kernels") > 0) options.kernels_path = parsed["kernels"].as<std::string>();
+  if (parsed.count("groups") > 0) options.groups_path = parsed["groups"].as<std::string>();
 }
 
 experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
@@ -182,6 +208,7 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
   if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
+  read_captured_options(parsed, options.captured);
   return options;
 }
 

@@ -1,0 +1,490 @@
+#include "experiments/captured/rank_record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "core/base/escape.hpp"
+#include "experiments/text/json.hpp"
+#include "experiments/text/json_syntax.hpp"
+#include "experiments/text/nearest.hpp"
+
+namespace manyworlds::experiments::captured {
+namespace {
+
+using core::InputError;
+using core::collective::Kind;
+using import::JsonView;
+using nlohmann::json;
+using programs::CopyDirection;
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 50;
+constexpr std::int64_t kMaxNumber = 1 << 24;  // of streams, events, communicators
+constexpr std::int64_t kMaxRanks = 1 << 20;
+constexpr double kMaxOperations = 1e18;  // as in program files
+
+/// FNV-1a, with which equal calls of other steps are found.
+class Form {
+ public:
+  Form& add(std::uint64_t value) {
+    value_ = (value_ ^ value) * 0x9e3779b97f4a7c15u;
+    value_ ^= value_ >> 29;
+    return *this;
+  }
+  Form& add_signed(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+struct ElementType {
+  const char* name;
+  std::int64_t bytes;
+};
+constexpr std::array<ElementType, 12> kElements{{{"int8", 1},
+                                                 {"uint8", 1},
+                                                 {"int32", 4},
+                                                 {"uint32", 4},
+                                                 {"int64", 8},
+                                                 {"uint64", 8},
+                                                 {"fp16", 2},
+                                                 {"fp32", 4},
+                                                 {"fp64", 8},
+                                                 {"bf16", 2},
+                                                 {"fp8", 1},
+                                                 {"fp8_e5m2", 1}}};
+
+/// Reads the lines of a record one after the other.
+class Reader {
+ public:
+  Reader(const std::string& file, Words& words) : words_(words) { record_.file = file; }
+
+  void line(std::string_view text, std::uint32_t number) {
+    line_ = number;
+    const int place = static_cast<int>(number);
+    try {
+      const json value = json::parse(text);
+      if (!value.is_object()) throw InputError("every line must be an object");
+      value_ = &value;
+      read(JsonView(value, "the line"), value);
+    } catch (const json::exception&) {
+      const auto fault = import::find_json_fault(text);
+      throw InputError("bad JSON: " + (fault ? fault->what : "a text or a number in it is none"), record_.file, place);
+    } catch (const InputError& error) {
+      if (error.located()) throw;
+      throw InputError(error.what(), record_.file, place);
+    }
+  }
+
+  RankRecord finish() {
+    if (!has_header_) throw InputError("is empty; the first line of a record has \"call\":\"capture\"", record_.file);
+    return std::move(record_);
+  }
+
+ private:
+  using Read = void (Reader::*)(const JsonView&, Call&);
+  struct Function {
+    CallKind kind = CallKind::other;
+    Read read = nullptr;
+  };
+
+  static const std::unordered_map<std::string_view, Function>& functions() {
+    using enum CallKind;
+    static const std::unordered_map<std::string_view, Function> all{
+        {"cudaLaunchKernel", {launch, &Reader::read_launch}},
+        {"cudaLaunchCooperativeKernel", {launch, &Reader::read_launch}},
+        {"cudaLaunchKernelExC", {launch, &Reader::read_launch}},
+        {"cublasLtMatmul", {product, &Reader::read_product}},
+        {"cublasGemmEx", {product, &Reader::read_product}},
+        {"cublasGemmStridedBatchedEx", {product, &Reader::read_product}},
+        {"cublasSgemm", {product, &Reader::read_product}},
+        {"cublasDgemm", {product, &Reader::read_product}},
+        {"cublasHgemm", {product, &Reader::read_product}},
+        {"cublasSgemmStridedBatched", {product, &Reader::read_product}},
+        {"cudaMemcpy", {copy, &Reader::read_copy}},
+        {"cudaMemcpyAsync", {copy, &Reader::read_asynchronous_copy}},
+        {"cudaMemcpyPeerAsync", {copy, &Reader::read_asynchronous_copy}},
+        {"cudaMemset", {set, &Reader::read_set}},
+        {"cudaMemsetAsync", {set, &Reader::read_set}},
+        {"cudaMalloc", {allocate, &Reader::read_allocation}},
+        {"cudaMallocAsync", {allocate, &Reader::read_allocation}},
+        {"cudaMallocFromPoolAsync", {allocate, &Reader::read_allocation}},
+        {"cudaFreeAsync", {release, &Reader::read_asynchronous_release}},
+        {"cudaMallocHost", {other, nullptr}},
+        {"cudaHostAlloc", {other, nullptr}},
+        {"cudaMallocManaged", {other, nullptr}},
+        {"cudaFree", {release, &Reader::read_release}},
+        {"cudaFreeHost", {other, nullptr}},
+        {"cudaHostRegister", {other, &Reader::read_registration}},
+        {"cudaHostUnregister", {other, nullptr}},
+        {"cudaStreamCreate", {create_stream, &Reader::read_stream}},
+        {"cudaStreamCreateWithFlags", {create_stream, &Reader::read_stream}},
+        {"cudaStreamCreateWithPriority", {create_stream, &Reader::read_stream}},
+        {"cudaStreamSynchronize", {synchronise_stream, &Reader::read_on_stream}},
+        {"cudaEventRecord", {record_event, &Reader::read_event_and_stream}},
+        {"cudaEventRecordWithFlags", {record_event, &Reader::read_event_and_stream}},
+        {"cudaStreamWaitEvent", {wait_event, &Reader::read_event_and_stream}},
+        {"cudaEventSynchronize", {synchronise_event, &Reader::read_event}},
+        {"cudaDeviceSynchronize", {synchronise_device, &Reader::read_device}},
+        {"cudaSetDevice", {set_device, &Reader::read_device}},
+        {"cudaLaunchHostFunc", {host_function, &Reader::read_on_stream}},
+        {"cudaProfilerStart", {start_profiler, nullptr}},
+        {"cudaProfilerStop", {stop_profiler, nullptr}},
+        {"ncclCommInitRank", {open_communicator, &Reader::read_communicator}},
+        {"ncclCommInitRankConfig", {open_communicator, &Reader::read_communicator}},
+        {"ncclAllReduce", {collective, &Reader::read_collective<Kind::all_reduce>}},
+        {"ncclAllGather", {collective, &Reader::read_collective<Kind::all_gather>}},
+        {"ncclReduceScatter", {collective, &Reader::read_collective<Kind::reduce_scatter>}},
+        {"ncclBroadcast", {collective, &Reader::read_collective<Kind::broadcast>}},
+        {"ncclReduce", {collective, &Reader::read_collective<Kind::reduce>}},
+        {"ncclSend", {send, &Reader::read_collective<Kind::send>}},
+        {"ncclRecv", {receive, &Reader::read_collective<Kind::send>}}};
+    return all;
+  }
+  /// Functions whose calls have no part in a step.
+  static bool is_without_part(std::string_view name) {
+    static constexpr std::array<std::string_view, 27> kNames{"cudaDeviceGetDefaultMemPool",
+                                                             "cudaMemPoolSetAttribute",
+                                                             "cudaMemPoolTrimTo",
+                                                             "cudaGetDevice",
+                                                             "cudaGetDeviceCount",
+                                                             "cudaGetDeviceProperties",
+                                                             "cudaDeviceGetAttribute",
+                                                             "cudaDeviceCanAccessPeer",
+                                                             "cudaDeviceEnablePeerAccess",
+                                                             "cudaRuntimeGetVersion",
+                                                             "cudaDriverGetVersion",
+                                                             "cudaFuncSetAttribute",
+                                                             "cudaPointerGetAttributes",
+                                                             "cudaMemGetInfo",
+                                                             "cudaDeviceGetStreamPriorityRange",
+                                                             "cudaStreamGetFlags",
+                                                             "cudaStreamGetPriority",
+                                                             "cudaStreamIsCapturing",
+                                                             "cudaStreamQuery",
+                                                             "cudaStreamDestroy",
+                                                             "cudaEventCreate",
+                                                             "cudaEventCreateWithFlags",
+                                                             "cudaEventQuery",
+                                                             "cudaEventElapsedTime",
+                                                             "cudaEventDestroy",
+                                                             "ncclGetUniqueId",
+                                                             "ncclCommDestroy"};
+    return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name == "ncclCommAbort";
+  }
+
+  void read(const JsonView& line, const json& value) {
+    const std::string& name = line.at("call").text();
+    if (!has_header_) {
+      if (name != "capture") throw InputError("the first line must be that of a capture, \"call\":\"capture\"");
+      has_header_ = true;
+      return read_header(line);
+    }
+    if (record_.has_end || !record_.stopped.empty()) throw InputError("stands behind the end of its record");
+    if (name == "end") return static_cast<void>(record_.has_end = true);
+    if (name == "stopped") return static_cast<void>(record_.stopped = line.at("because").text());
+    const auto known = functions().find(name);
+    if (known == functions().end() && !is_without_part(name)) refuse(name);
+    Call call;
+    call.line = line_;
+    call.thread = static_cast<std::int32_t>(line.at("thread").whole(0, kMaxNumber));
+    const bool has_failed = value.contains("error") || value.contains("nccl_error") || value.contains("cublas_error");
+    if (has_failed) return static_cast<void>(++record_.failed);
+    if (value.contains("beyond_allocation")) ++record_.beyond;
+    if (known == functions().end()) return;
+    call.kind = known->second.kind;
+    call.name = words_(name);
+    if (known->second.read != nullptr) (this->*known->second.read)(line, call);
+    if (call.kind == CallKind::other) return;
+    if (call.form == 0) call.form = form(call).value();
+    record_.calls.push_back(call);
+  }
+
+  [[noreturn]] static void refuse(const std::string& name) {
+    if (name == "capture") throw InputError("a capture begins in the first line alone");
+    std::vector<std::string> names;
+    for (const auto& [one, ignored] : functions()) names.emplace_back(one);
+    std::sort(names.begin(), names.end());
+    const std::string near = suggestion(name, names);
+    throw InputError(fmt::format("records of version 1 have no call '{}'{}", core::line_text(name).substr(0, 80),
+                                 near.starts_with("; did") ? near : std::string()));
+  }
+
+  static Form form(const Call& call) {
+    return Form()
+        .add(static_cast<std::uint64_t>(call.kind))
+        .add(call.name)
+        .add_signed(call.stream)
+        .add_signed(call.thread);
+  }
+
+  void read_header(const JsonView& line) {
+    if (const std::int64_t version = line.at("version").whole(); version != 1)
+      throw InputError(fmt::format("is of version {} of records; this program reads version 1", version));
+    record_.world = static_cast<std::int32_t>(line.at("world").whole(1, kMaxRanks));
+    record_.rank = static_cast<std::int32_t>(line.at("rank").whole(0, record_.world - 1));
+    record_.gpu = line.at("gpu").text();
+  }
+
+  std::int32_t number_of(const JsonView& line, const char* member) const {
+    return static_cast<std::int32_t>(line.at(member).whole(0, kMaxNumber));
+  }
+  void read_on_stream(const JsonView& line, Call& call) {
+    call.stream = number_of(line, "stream");
+    if (call.stream >= 2 && static_cast<std::size_t>(call.stream - 2) >= record_.streams.size())
+      throw InputError(fmt::format("stream {} was not created before", call.stream));
+  }
+  void read_event(const JsonView& line, Call& call) { call.number = number_of(line, "event"); }
+  void read_device(const JsonView& line, Call& call) { call.number = number_of(line, "device"); }
+  void read_event_and_stream(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    read_event(line, call);
+  }
+
+  void read_stream(const JsonView& line, Call& call) {
+    call.stream = number_of(line, "stream");
+    if (call.stream != static_cast<std::int32_t>(record_.streams.size()) + 2)
+      throw InputError(fmt::format("streams are numbered from 2 in the order of their creation: this is {}, not {}",
+                                   record_.streams.size() + 2, call.stream));
+    record_.streams.push_back({line.at("flags").whole(0, 1) == 0, number_of(line, "device")});
+  }
+
+  std::array<std::int64_t, 3> extent(const JsonView& value) const {
+    std::array<std::int64_t, 3> extent{};
+    std::size_t axis = 0;
+    value.for_each([&](const JsonView& one) {
+      if (axis < 3) extent[axis] = one.whole(1, UINT32_MAX);
+      ++axis;
+    });
+    if (axis != 3) throw InputError("'grid' and 'block' must have three numbers");
+    return extent;
+  }
+
+  void read_launch(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.name = words_(line.at("kernel").text());
+    call.detail = static_cast<std::uint32_t>(record_.launches.size());
+    Launch launch;
+    launch.grid = extent(line.at("grid")), launch.block = extent(line.at("block"));
+    launch.shared_bytes = line.at("shared_bytes").whole(0, kLargest);
+    launch.arguments = static_cast<std::uint32_t>(record_.arguments.size());
+    if (const auto arguments = value_->find("arguments"); arguments != value_->end() && arguments->is_array())
+      for (const json& one : *arguments) record_.arguments.push_back(argument(one));
+    launch.argument_count = static_cast<std::uint32_t>(record_.arguments.size()) - launch.arguments;
+    record_.launches.push_back(launch);
+    Form of = form(call);
+    for (const std::int64_t threads : launch.block) of.add_signed(threads);
+    call.form = of.value();
+  }
+  /// A number, or NaN for what is none: pointers, texts, and what could not be read.
+  static double argument(const json& value) {
+    if (value.is_number()) return value.get<double>();
+    if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+    return std::nan("");
+  }
+
+  void read_product(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.detail = static_cast<std::uint32_t>(record_.products.size());
+    Product product;
+    programs::GemmShape& shape = product.shape;
+    for (const auto& [member, to] :
+         {std::pair("m", &shape.m), {"n", &shape.n}, {"k", &shape.k}, {"batch", &shape.batch}})
+      *to = line.at(member).whole(0, std::int64_t{1} << 31);
+    const double operations = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                              static_cast<double>(shape.k) * static_cast<double>(shape.batch);
+    if (operations > kMaxOperations) throw InputError("is a product of more than 1e18 operations");
+    std::vector<std::string> types;
+    line.at("dtypes").for_each([&](const JsonView& type) { types.push_back(type.text()); });
+    if (types.size() != 3) throw InputError("'dtypes' must have three types: of A, B and D");
+    product.dtype = words_(types[0]);
+    using core::compute::Dtype;
+    if (types[0] == "fp32") {
+      shape.dtype = Dtype::fp32;
+    } else if (types[0].starts_with("fp8")) {
+      shape.dtype = Dtype::fp8;
+    } else {
+      product.has_rate = types[0] == "bf16" || types[0] == "fp16";
+    }
+    record_.products.push_back(product);
+    Form of = form(call);
+    of.add_signed(shape.m).add_signed(shape.n).add_signed(shape.k).add_signed(shape.batch).add(product.dtype);
+    call.form = of.value();
+  }
+
+  /// Sizes of copies between host and device follow data in some programs, and do not tell one step from another.
+  void read_copy(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.bytes = line.at("bytes").whole(0, kLargest);
+    call.detail = static_cast<std::uint32_t>(record_.copies.size());
+    const std::string& direction = line.at("direction").text();
+    Copy copy;
+    copy.is_of_host = direction == "host_to_host";
+    copy.waits = direction != "device_to_device";
+    if (direction == "host_to_device") {
+      copy.direction = CopyDirection::host_to_device;
+    } else if (direction == "device_to_host") {
+      copy.direction = CopyDirection::device_to_host;
+    } else if (direction != "device_to_device" && !copy.is_of_host) {
+      throw InputError(
+          fmt::format("'direction' must be host_to_device, device_to_host, device_to_device or host_to_host, not '{}'",
+                      core::line_text(direction).substr(0, 40)));
+    }
+    record_.copies.push_back(copy);
+    call.form = form(call).add(static_cast<std::uint64_t>(copy.direction)).value();
+  }
+  /// The host waits for one into memory that it has not pinned (CUDA Runtime API, "API synchronization behavior").
+  void read_asynchronous_copy(const JsonView& line, Call& call) {
+    read_copy(line, call);
+    Copy& copy = record_.copies.back();
+    copy.waits =
+        copy.direction == CopyDirection::device_to_host && value_->value("to", json()).is_string() && !has_registered_;
+  }
+  void read_set(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.bytes = line.at("bytes").whole(0, kLargest);
+  }
+  void read_registration(const JsonView&, Call&) { has_registered_ = true; }
+
+  void read_allocation(const JsonView& line, Call& call) {
+    call.bytes = line.at("bytes").whole(0, kLargest);
+    if (call.bytes == 0) return static_cast<void>(call.kind = CallKind::other);
+    call.form = form(call).add_signed(call.bytes).value();
+    if (const auto counted = line.find("counted_bytes")) call.bytes = counted->whole(0, kLargest);
+    call.number = number_of(line, "allocation");
+    call.detail = static_cast<std::uint32_t>(number_of(line, "device"));
+    if (!allocated_.emplace(call.number, call.bytes).second)
+      throw InputError(fmt::format("allocation {} was made before", call.number));
+  }
+  void read_release(const JsonView& line, Call& call) {
+    const JsonView pointer = line.at("pointer");
+    if (pointer.is_null()) return static_cast<void>(call.kind = CallKind::other);
+    std::vector<std::int64_t> place;
+    pointer.for_each([&](const JsonView& one) { place.push_back(one.whole(0, kLargest)); });
+    if (place.size() != 2) throw InputError("'pointer' must have two numbers: an allocation, and the place in it");
+    const auto known = allocated_.find(static_cast<std::int32_t>(std::min<std::int64_t>(place[0], kMaxNumber)));
+    if (known == allocated_.end()) return;  // of memory of the host, which is not counted
+    call.number = known->first, call.bytes = -known->second;
+    allocated_.erase(known);
+  }
+
+  void read_asynchronous_release(const JsonView& line, Call& call) {
+    read_release(line, call);
+    call.detail = kWithoutWait;
+  }
+
+  void read_communicator(const JsonView& line, Call& call) {
+    call.number = number_of(line, "communicator");
+    if (call.number != static_cast<std::int32_t>(record_.communicators.size()))
+      throw InputError(
+          fmt::format("communicators are numbered from 0 in the order of their creation: this is {}, not {}",
+                      record_.communicators.size(), call.number));
+    OpenedCommunicator opened;
+    opened.key = line.at("key").text();
+    opened.size = static_cast<std::int32_t>(line.at("size").whole(1, record_.world));
+    opened.in_rank = static_cast<std::int32_t>(line.at("in_rank").whole(0, opened.size - 1));
+    opened.line = line_;
+    record_.communicators.push_back(opened);
+  }
+
+  template <Kind kKind>
+  void read_collective(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.number = number_of(line, "communicator");
+    if (static_cast<std::size_t>(call.number) >= record_.communicators.size())
+      throw InputError(fmt::format("communicator {} was not created before", call.number));
+    const OpenedCommunicator& in = record_.communicators[static_cast<std::size_t>(call.number)];
+    if (const auto group = line.find("group")) call.group = static_cast<std::int32_t>(group->whole(0, INT32_MAX));
+    Communication of;
+    of.kind = kKind;
+    const std::string& type = line.at("dtype").text();
+    const auto element =
+        std::find_if(kElements.begin(), kElements.end(), [&](const ElementType& one) { return one.name == type; });
+    if (element == kElements.end())
+      throw InputError(fmt::format("'dtype' is '{}', which NCCL has not", core::line_text(type).substr(0, 40)));
+    of.element_bytes = element->bytes;
+    of.dtype = words_(type);
+    if (const auto reduction = line.find("reduction")) of.reduction = words_(reduction->text());
+    of.count = line.at("count").whole(0, kLargest / in.size / of.element_bytes);
+    const char* peer = kKind == Kind::broadcast || kKind == Kind::reduce ? "root"
+                       : kKind != Kind::send                             ? nullptr
+                       : call.kind == CallKind::send                     ? "to"
+                                                                         : "from";
+    if (peer != nullptr) of.peer = static_cast<std::int32_t>(line.at(peer).whole(0, in.size - 1));
+    const bool is_gathered = kKind == Kind::all_gather || kKind == Kind::reduce_scatter;
+    call.bytes = of.count * of.element_bytes * (is_gathered ? in.size : 1);
+    call.detail = static_cast<std::uint32_t>(record_.communications.size());
+    record_.communications.push_back(of);
+    Form form_of = form(call);
+    form_of.add_signed(call.number).add_signed(call.bytes).add(of.dtype).add_signed(of.peer);
+    call.form = form_of.value();
+  }
+
+  Words& words_;
+  RankRecord record_;
+  const json* value_ = nullptr;                               // of the line
+  std::unordered_map<std::int32_t, std::int64_t> allocated_;  // bytes by allocation, of those that are there
+  std::uint32_t line_ = 0;
+  bool has_header_ = false;
+  bool has_registered_ = false;  // memory of the host, which the record does not tell from other
+};
+
+}  // namespace
+
+bool is_part_of_step(CallKind kind) {
+  switch (kind) {
+    case CallKind::other:
+    case CallKind::create_stream:
+    case CallKind::set_device:
+    case CallKind::open_communicator:
+    case CallKind::start_profiler:
+    case CallKind::stop_profiler:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_work(CallKind kind) {
+  switch (kind) {
+    case CallKind::launch:
+    case CallKind::product:
+    case CallKind::collective:
+    case CallKind::send:
+    case CallKind::receive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::uint32_t Words::operator()(std::string_view text) {
+  const auto known = numbers_.find(text);
+  if (known != numbers_.end()) return known->second;
+  const auto number = static_cast<std::uint32_t>(texts_.size());
+  texts_.emplace_back(text);
+  numbers_.emplace(text, number);
+  return number;
+}
+
+bool is_record(std::string_view head) {
+  return head.starts_with(R"({"call":"capture")");
+}
+
+RankRecord parse_record(std::string_view text, const std::string& file, Words& words) {
+  Reader reader(file, words);
+  std::uint32_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    ++number;
+    if (end > 0) reader.line(text.substr(0, end), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return reader.finish();
+}
+
+}  // namespace manyworlds::experiments::captured

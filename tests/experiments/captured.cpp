@@ -1,0 +1,501 @@
+// Records of captured programs: CUDA's rules of streams, events and the host's waits, collectives over ranks, and which
+// part is a step. What is expected was worked out by hand.
+#include <random>
+
+#include "experiments/captured/periods.hpp"
+#include "tests/experiments/captured_records.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::tests;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::captured;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string error(const std::vector<RecordText>& texts, const ReadOptions& options = all_of_it(),
+                  const std::string& table = "kernels: []\n", const std::string& groups = "") {
+  return error_of([&] { import_records(texts, options, table, groups); });
+}
+
+bool has_line(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+/// The plain search: every period, every stretch.
+std::optional<Repetition> plainly(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work) {
+  std::optional<Repetition> best;
+  std::int64_t most = 0;
+  const auto size = static_cast<std::uint32_t>(forms.size());
+  for (std::uint32_t period = 1; period < size; ++period)
+    for (std::uint32_t i = 0; i + period < size; ++i) {
+      if (forms[i] != forms[i + period] || (i > 0 && forms[i - 1] == forms[i - 1 + period])) continue;
+      std::uint32_t end = i + period;
+      while (end < size && forms[end - period] == forms[end]) ++end;
+      if (end - i < 2 * period) continue;
+      const std::int64_t works = std::count(work.begin() + i, work.begin() + end, true);
+      if (works > most) best = Repetition{i, end, period}, most = works;
+    }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("the legacy default stream waits for blocking streams, and they for it") {
+  const auto read = import_records({RecordText()
+                                        .create()
+                                        .create(false)
+                                        .launch("a", 2)
+                                        .launch("b", 3)
+                                        .launch("c", 0)
+                                        .launch("d", 2)
+                                        .launch("e", 3)
+                                        .launch("f", 0)});
+  CHECK(operations(read) == Lines{"a on stream 2", "b on stream 3", "c on default stream, after 0",
+                                  "d on stream 2, after 2", "e on stream 3", "f on default stream, after 3"});
+}
+
+TEST_CASE("each thread has a default stream of its own, which the legacy one waits for") {
+  const auto read = import_records(
+      {RecordText().launch("a", 1).thread(1).launch("b", 1).thread(0).launch("c", 1).launch("d", 0).thread(1).launch(
+          "e", 1)});
+  CHECK(operations(read) == Lines{"a on default stream of thread 0", "b on default stream of thread 1",
+                                  "c on default stream of thread 0", "d on default stream, after 1 2",
+                                  "e on default stream of thread 1, after 3"});
+  CHECK(has_line(read.programs.notes, "Threads of a process do not wait for each other"));
+}
+
+TEST_CASE("an event is what its stream had at its last record") {
+  const auto read = import_records({RecordText()
+                                        .create()
+                                        .create()
+                                        .create()
+                                        .wait(3, 7)  // never recorded: no wait
+                                        .launch("a", 2)
+                                        .record(7, 2)
+                                        .launch("b", 2)
+                                        .wait(3, 7)
+                                        .launch("c", 3)
+                                        .record(7, 2)
+                                        .launch("d", 3)
+                                        .wait(3, 7)
+                                        .launch("e", 3)
+                                        .record(8, 3)
+                                        .wait(4, 8)
+                                        .wait(4, 7)  // the other event's stream had waited for it
+                                        .launch("f", 4)});
+  CHECK(operations(read) == Lines{"a on stream 2", "b on stream 2", "c on stream 3, after 0", "d on stream 3",
+                                  "e on stream 3, after 1", "f on stream 4, after 4"});
+}
+
+TEST_CASE("an event of the legacy default stream comes after all blocking streams") {
+  const auto read =
+      import_records({RecordText().create().create(false).launch("a", 2).record(1, 0).wait(3, 1).launch("b", 3)});
+  CHECK(operations(read) == Lines{"a on stream 2", "b on stream 3, after 0"});
+}
+
+TEST_CASE("what a thread issues after a wait comes after what it waited for") {
+  const auto after = [](const std::function<void(RecordText&)>& wait) {
+    RecordText text;
+    text.create(false).create(false).launch("a", 2).record(1, 2).launch("b", 2);
+    wait(text);
+    text.launch("c", 3);
+    return operations(import_records({text})).back();
+  };
+  const Lines names{"c on stream 3", "c on stream 3, after 0", "c on stream 3, after 1"};
+  CHECK(after([](RecordText&) {}) == names[0]);
+  CHECK(after([](RecordText& text) { text.call("cudaStreamSynchronize", R"("stream":2)"); }) == names[2]);
+  CHECK(after([](RecordText& text) { text.call("cudaEventSynchronize", R"("event":1)"); }) == names[1]);
+  CHECK(after([](RecordText& text) { text.call("cudaEventSynchronize", R"("event":9)"); }) == names[0]);
+  CHECK(after([](RecordText& text) { text.call("cudaDeviceSynchronize", R"("device":0)"); }) == names[2]);
+  CHECK(after([](RecordText& text) { text.call("cudaStreamQuery", R"("stream":2)"); }) == names[0]);
+  CHECK(after([](RecordText& text) {  // of another thread
+          text.thread(1).call("cudaDeviceSynchronize", R"("device":0)").thread(0);
+        }) == names[0]);
+  CHECK(after([](RecordText& text) { text.call("cudaFree", R"("pointer":[9,0],"bytes":4)"); }) == names[2]);
+}
+
+TEST_CASE("the host waits for copies as CUDA's table of synchronization says") {
+  const auto last = [](const std::string& name, const std::string& direction, const std::string& to) {
+    RecordText text;
+    text.create(false).create(false).copy(name, direction, 2, to).launch("a", 3);
+    return operations(import_records({text})).back();
+  };
+  CHECK(last("cudaMemcpy", "device_to_host", "\"host\"") == "a on stream 3, after 0");
+  CHECK(last("cudaMemcpy", "host_to_device", "[1,0]") == "a on stream 3, after 0");
+  CHECK(last("cudaMemcpy", "device_to_device", "[1,0]") == "a on stream 3");
+  CHECK(last("cudaMemcpyAsync", "device_to_host", "\"host\"") ==
+        "a on stream 3, after 0");  // memory that is not pinned
+  CHECK(last("cudaMemcpyAsync", "device_to_host", "[2,0]") == "a on stream 3");
+  CHECK(last("cudaMemcpyAsync", "host_to_device", "[1,0]") == "a on stream 3");
+}
+
+TEST_CASE("memory that a program frees is waited for, and its peak is that of the record") {
+  const auto read =
+      import_records({RecordText()
+                          .create(false)
+                          .create(false)
+                          .call("cudaMalloc", R"("bytes":1000,"allocation":1,"counted_bytes":1024,"device":0)")
+                          .launch("a", 2)
+                          .call("cudaMalloc", R"("bytes":512,"allocation":2,"device":0)")
+                          .call("cudaFree", R"("pointer":[1,0],"bytes":1000)")
+                          .launch("b", 3)
+                          .call("cudaMalloc", R"("bytes":2048,"allocation":3,"device":0)")});
+  CHECK(operations(read) == Lines{"a on stream 2", "b on stream 3, after 0"});
+  const std::vector<programs::Allocation> expected{{0, 1024}, {1, 512}, {1, -1024}, {2, 2048}};
+  CHECK(read.programs.programs[0].allocations == expected);
+}
+
+TEST_CASE("calls take time of their threads where that is asked for") {
+  ReadOptions options = all_of_it();
+  options.host_us = 5;
+  const auto read = import_records(
+      {RecordText().create(false).launch("a", 2).call("cudaStreamSynchronize", R"("stream":2)").launch("b", 2)},
+      options);
+  CHECK(operations(read) == Lines{"a on thread 0", "a on stream 2, after 0",
+                                  "cudaStreamSynchronize on thread 0, after 1", "b on thread 0",
+                                  "b on stream 2, after 3"});
+  const programs::StreamOp& first = read.programs.programs[0].ops[0];
+  CHECK(std::get<programs::HostWork>(first.work).us == 5);
+}
+
+TEST_CASE("transfers of a group run side by side, and the stream goes on after all") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 2; ++rank)
+    texts.push_back(RecordText(rank, 2)
+                        .create()
+                        .open("k", 2, rank)
+                        .launch("a", 2)
+                        .communicate("ncclSend", 0, 16, 2, fmt::format(R"("to":{},"group":0)", 1 - rank))
+                        .communicate("ncclRecv", 0, 16, 2, fmt::format(R"("from":{},"group":0)", 1 - rank))
+                        .launch("b", 2));
+  const auto read = import_records(texts, all_of_it(), "kernels: [{kernel: '*', bytes: 1000}]\n");
+  CHECK(operations(read) == Lines{"a on stream 2", "ncclSend on stream 2", "ncclRecv on stream 2, lane 1, after 0",
+                                  "b on stream 2, after 2"});
+  CHECK(read.programs.programs.size() == 1);
+  CHECK(read.programs.ranks.groups.size() == 2);  // pairs (0, 1) and (1, 0)
+  CHECK(step_of(read.programs).step_ps > 0);      // one after the other, each would wait for the other's receive
+}
+
+TEST_CASE("communicators over four ranks become dimensions, and bytes are those of the kind") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 4; ++rank)
+    texts.push_back(RecordText(rank, 4)
+                        .create()
+                        .open(fmt::format("row {}", rank / 2), 2, rank % 2)
+                        .open(fmt::format("column {}", rank % 2), 2, rank / 2)
+                        .open("all", 4, rank)
+                        .open(fmt::format("alone {}", rank), 1, 0)
+                        .communicate("ncclAllReduce", 0, 100, 2)
+                        .communicate("ncclAllGather", 0, 100, 2, "")
+                        .communicate("ncclReduceScatter", 1, 100, 2)
+                        .communicate("ncclBroadcast", 2, 100, 2, R"("root":3)")
+                        .communicate("ncclReduce", 2, 100, 2, R"("reduction":"sum","root":0)")
+                        .communicate("ncclAllReduce", 3, 100, 2));
+  const auto read = import_records(texts);
+  const programs::StreamPrograms& all = read.programs;
+  REQUIRE(all.programs.size() == 1);
+  CHECK(all.ranks.program_of_rank == std::vector<std::uint32_t>(4, 0));
+  REQUIRE(all.ranks.dimensions.size() == 3);
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (const auto& group : all.ranks.groups) groups.push_back(group.ranks);
+  CHECK(groups == std::vector<std::vector<std::uint32_t>>{{0, 1}, {2, 3}, {0, 2}, {1, 3}, {0, 1, 2, 3}});
+  std::vector<std::int64_t> bytes;
+  for (const programs::StreamOp& op : all.programs[0].ops)
+    bytes.push_back(std::get<programs::Communication>(op.work).bytes);
+  CHECK(bytes == std::vector<std::int64_t>{400, 800, 800, 400, 400});
+  const auto& broadcast = std::get<programs::Communication>(all.programs[0].ops[3].work);
+  CHECK(broadcast.split.bytes == std::vector<std::int64_t>{0, 0, 0, 400});
+  CHECK(has_line(read.account, "4 collectives are left out, as their communicators have one rank"));
+}
+
+TEST_CASE("collectives of a communicator run one after the other on any streams") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 2; ++rank)
+    texts.push_back(RecordText(rank, 2)
+                        .create(false)
+                        .create(false)
+                        .open("k", 2, rank)
+                        .communicate("ncclAllReduce", 0, 100, 2)
+                        .communicate("ncclAllReduce", 0, 100, 3));
+  CHECK(operations(import_records(texts)) == Lines{"ncclAllReduce on stream 2", "ncclAllReduce on stream 3, after 0"});
+}
+
+TEST_CASE("ranks that do not call the same are named with both lines") {
+  const auto two = [](const std::function<void(RecordText&)>& first, const std::function<void(RecordText&)>& second) {
+    std::vector<RecordText> texts;
+    for (int rank = 0; rank < 2; ++rank) {
+      texts.push_back(RecordText(rank, 2).create().open("k", 2, rank).communicate("ncclAllReduce", 0, 8, 2));
+      (rank == 0 ? first : second)(texts.back());
+    }
+    return error(texts);
+  };
+  const auto sums = [](int count) {
+    return [count](RecordText& text) { text.communicate("ncclAllReduce", 0, count, 2); };
+  };
+  CHECK(two(sums(8), sums(9)) ==
+        "rank1.jsonl:5: rank 1's ncclAllReduce of 9 fp32 (sum) is number 2 in communicator 'k', where rank 0 has "
+        "ncclAllReduce of 8 fp32 (sum) (rank0.jsonl:5): all of its ranks must call the same");
+  CHECK(two(sums(8), [](RecordText& text) {
+          text.communicate("ncclAllGather", 0, 8, 2, "");
+        }).find("rank1.jsonl:5: ") == 0);
+  CHECK(two(sums(8), [](RecordText& text) {
+          text.communicate("ncclAllReduce", 0, 8, 2, R"("reduction":"max")");
+        }).find("(max) is number 2") != std::string::npos);
+  CHECK(two(sums(8), [](RecordText&) {}) ==
+        "rank0.jsonl:5: rank 0's ncclAllReduce of 8 fp32 (sum) is number 2 in communicator 'k', in which rank 1 has 1 "
+        "(rank1.jsonl): all of its ranks must call the same");
+  const auto send = [](RecordText& text) { text.communicate("ncclSend", 0, 8, 2, R"("to":1)"); };
+  CHECK(two(send, [](RecordText&) {}) ==
+        "rank0.jsonl:5: rank 0's ncclSend of 8 fp32 is number 1 to rank 1 in communicator 'k', and rank 1 receives 0 "
+        "(rank1.jsonl)");
+  CHECK(two(send, [](RecordText& text) { text.communicate("ncclRecv", 0, 4, 2, R"("from":0)"); }) ==
+        "rank0.jsonl:5: rank 0's ncclSend of 8 fp32 is number 1 from rank 0 to rank 1 in communicator 'k', and that "
+        "which "
+        "receives it is ncclRecv of 4 fp32 (rank1.jsonl:5): both must have one size");
+  CHECK(error({RecordText(0, 2).open("k", 2, 0).launch("a", 0), RecordText(1, 2).launch("a", 0)}) ==
+        "rank0.jsonl:2: communicator 'k' has 2 ranks, and no rank of the job opens it as its rank 1");
+  CHECK(error({RecordText(0, 2).open("k", 2, 0), RecordText(1, 2).open("k", 2, 0)})
+            .find("rank1.jsonl:2: rank 0 of communicator 'k' is rank 0 of the job, and rank 1 too") == 0);
+}
+
+TEST_CASE("the repetition with the most work is that which a plain search finds, in 3,000 drawn sequences") {
+  std::mt19937_64 random(1);
+  for (int trial = 0; trial < 3'000; ++trial) {
+    std::vector<std::uint64_t> forms(random() % 40);
+    const std::uint64_t letters = 1 + random() % 4;
+    for (std::uint64_t& form : forms) form = random() % letters;
+    if (forms.size() > 6 && random() % 2 == 0)  // some with a long period
+      for (std::size_t i = 5; i < forms.size(); ++i) forms[i] = random() % 16 == 0 ? 9 : forms[i - 5];
+    std::vector<bool> work(forms.size());
+    for (std::size_t i = 0; i < work.size(); ++i) work[i] = random() % 3 > 0;
+    const auto expected = plainly(forms, work), found = find_repetition(forms, work);
+    INFO("trial " << trial);
+    REQUIRE(expected.has_value() == found.has_value());
+    if (expected) REQUIRE(*expected == *found);
+  }
+}
+
+TEST_CASE("the step is the last whole period of what repeats") {
+  RecordText text;
+  text.create().launch("prepare", 2).call("cudaDeviceSynchronize", R"("device":0)");
+  for (int step = 0; step < 3; ++step) {
+    text.call("cudaMemGetInfo", R"("free_bytes":1)");
+    for (int layer = 0; layer < 4; ++layer) text.launch("layer", 2, 10 + step);  // grids follow data
+    text.record(step, 2).launch("update", 2, 1, fmt::format("[{}]", step));
+    text.call("cudaDeviceSynchronize", R"("device":0)");
+  }
+  text.launch("sample", 2);
+  ReadOptions options;
+  const auto read = import_records({text}, options);
+  CHECK(operations(read) == Lines{"layer on stream 2", "layer on stream 2", "layer on stream 2", "layer on stream 2",
+                                  "update on stream 2"});
+  // Lines 2 to 4 come first, then 8 a step, of which the query is none.
+  CHECK(has_line(read.account,
+                 "the step of rank 0: lines 22 to 28, the last of 3 periods of what repeats; 17 calls before, "
+                 "1 after"));
+  options.steps = parse_step_choice("all");
+  CHECK(import_records({text}, options).programs.programs[0].ops.size() == 17);
+  options.steps = parse_step_choice("3-13");
+  CHECK(import_records({text}, options).programs.programs[0].ops.size() == 6);
+  options.steps = parse_step_choice("900-901");
+  CHECK(error({text}, options).find("rank0.jsonl: gives a device no work in lines 900 to 901") == 0);
+  options.steps = parse_step_choice("profiled");
+  CHECK(error({text}, options).find("rank0.jsonl: has no cudaProfilerStart") == 0);
+  CHECK(error_of([] { parse_step_choice("7-3"); }).find("must be last, all, profiled") == 0);
+}
+
+TEST_CASE("what the profiler was told to look at is a step") {
+  ReadOptions options;
+  options.steps = parse_step_choice("profiled");
+  const auto read = import_records({RecordText()
+                                        .launch("a", 0)
+                                        .call("cudaProfilerStart")
+                                        .launch("b", 0)
+                                        .launch("c", 0)
+                                        .call("cudaProfilerStop")
+                                        .launch("d", 0)},
+                                   options);
+  CHECK(operations(read) == Lines{"b on default stream", "c on default stream"});
+}
+
+TEST_CASE("ranks that begin and end otherwise have one step") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 2; ++rank) {
+    texts.push_back(RecordText(rank, 2).create().open("k", 2, rank));
+    if (rank == 0) texts.back().launch("print", 2);
+    for (int step = 0; step < 3; ++step)
+      texts.back().launch("forward", 2).communicate("ncclAllReduce", 0, 64, 2).launch("update", 2);
+    if (rank == 0) texts.back().launch("forward", 2).launch("sample", 2);  // the first of which a step could begin with
+  }
+  const auto read = import_records(texts, ReadOptions());
+  CHECK(read.programs.programs.size() == 1);
+  CHECK(operations(read) == Lines{"forward on stream 2", "ncclAllReduce on stream 2", "update on stream 2"});
+}
+
+TEST_CASE("ranks without records are refused, or do what another does") {
+  const RecordText text = RecordText(0, 4).create().open("all", 4, 0).communicate("ncclAllReduce", 0, 64, 2);
+  CHECK(error({text}).find("job: ranks 1-3 of 4 have no record: capture them, or say by --alike") == 0);
+  ReadOptions options = all_of_it();
+  options.alike = true;
+  const auto read = import_records({text}, options);
+  CHECK(read.programs.ranks.program_of_rank == std::vector<std::uint32_t>(4, 0));
+  REQUIRE(read.programs.ranks.groups.size() == 1);
+  CHECK(read.programs.ranks.groups[0].ranks == std::vector<std::uint32_t>{0, 1, 2, 3});
+  CHECK(has_line(read.programs.notes, "1 ranks of 4 have records"));
+
+  RecordText pairs = text;
+  pairs.open("pair", 2, 0).communicate("ncclAllReduce", 1, 64, 2);
+  CHECK(error({pairs}, options)
+            .find("rank0.jsonl:5: communicator 1 ('pair') has 2 of 4 ranks, and not all ranks have "
+                  "records: name its groups by --groups FILE") == 0);
+  options.groups_path = "groups.json";
+  const auto grouped = import_records({pairs}, options, "kernels: []\n", R"({"1": [[0, 2], [1, 3]]})");
+  REQUIRE(grouped.programs.ranks.groups.size() == 3);
+  CHECK(grouped.programs.ranks.groups[1].ranks == std::vector<std::uint32_t>{0, 2});
+  CHECK(grouped.programs.programs.size() == 1);
+  CHECK(error({pairs}, options, "kernels: []\n", R"({"1": [[2, 0], [1, 3]]})")
+            .find("rank0.jsonl:5: rank 0 has number 0") == 0);
+  CHECK(error({pairs}, options, "kernels: []\n", R"({"1": [[0, 2], [0, 3]]})")
+            .find("groups.json:1: rank 0 stands twice") == 0);
+  CHECK(error({pairs}, options, "kernels: []\n", R"({"1": [[0, 2]]})") ==
+        "groups.json: communicator 1 has no group with rank 1");
+}
+
+TEST_CASE("a rank that another stands for has peers as far away") {
+  const RecordText text = RecordText(0, 4)
+                              .create()
+                              .open("all", 4, 0)
+                              .communicate("ncclSend", 0, 8, 2, R"("to":1,"group":0)")
+                              .communicate("ncclRecv", 0, 8, 2, R"("from":3,"group":0)");
+  ReadOptions options = all_of_it();
+  options.alike = true;
+  const auto read = import_records({text}, options);
+  std::vector<std::vector<std::uint32_t>> pairs;
+  for (const auto& group : read.programs.ranks.groups) pairs.push_back(group.ranks);
+  CHECK(pairs == std::vector<std::vector<std::uint32_t>>{{0, 1}, {1, 2}, {2, 3}, {3, 0}});
+}
+
+TEST_CASE("a table says what kernels cost, and what it does not say has no time") {
+  const RecordText text = RecordText()
+                              .launch("void scale<float>(float*, int)", 0, 8, "[[1,0],1024]")
+                              .launch("fused(long)", 0, 2, "[256]")
+                              .launch("other(int)", 0, 3, "[1]");
+  const std::string table =
+      "gpu: h100_sxm\n"
+      "kernels:\n"
+      "  - {kernel: 'void scale<*', bytes: 8 * argument_2}\n"
+      "  - {kernel: 'fused(*', gemm: [grid_x * 64, 128, argument_1], dtype: fp32, flops: 7}\n"
+      "  - {kernel: 'other*', us: threads / 100}\n";
+  const auto read = import_records({text}, all_of_it(), table);
+  const auto& ops = read.programs.programs[0].ops;
+  CHECK(std::get<programs::KernelWork>(ops[0].work).bytes == 8192);
+  const auto& fused = std::get<programs::KernelWork>(ops[1].work);
+  CHECK(fused.gemm == programs::GemmShape{128, 128, 256, 1, core::compute::Dtype::fp32});
+  CHECK(fused.flops == 7);
+  CHECK(std::get<programs::KernelWork>(ops[2].work).measured_us == 0.96);
+  CHECK(read.programs.gpu == "h100_sxm");
+  CHECK(!has_line(read.account, "have no time"));
+
+  const auto without = import_records({text});
+  CHECK(has_line(without.account,
+                 "3 kernels of 3 launches have no time, as nothing says their cost: 'void scale<float>"));
+  CHECK(error_of([&] { step_of(without.programs); })
+            .find("job: 3 kernels have no time, and no shape by which one is known: "
+                  "'fused(long)'") == 0);
+}
+
+TEST_CASE("what is wrong in a table is said with its line") {
+  const RecordText text = RecordText().launch("a(float*, int)", 0, 1, "[[1,0],-4]");
+  const auto says = [&](const std::string& entry) {
+    return error({text}, all_of_it(), "kernels:\n  - " + entry + "\n");
+  };
+  CHECK(
+      says("{kernel: a*, bytes: argument_1}") ==
+      "kernels.yaml:2: formula 'argument_1': argument_1 is no number in 'a(float*, int)' (rank0.jsonl:2), which has 2 "
+      "arguments");
+  CHECK(says("{kernel: a*, bytes: argument_3}").find("argument_3 is no number") != std::string::npos);
+  CHECK(says("{kernel: a*, bytes: argument_2}").find("formula 'argument_2': is -4 for 'a(float*, int)'") !=
+        std::string::npos);
+  CHECK(says("{kernel: a*, bytes: block}").find("a launch has no 'block'; did you mean 'blocks'?") !=
+        std::string::npos);
+  CHECK(says("{kernel: a*, bytes: 3 *}").find("a value is missing at its end") != std::string::npos);
+  CHECK(says("{kernel: a*, bytes: blocks > 3}").find("it is no number") != std::string::npos);
+  CHECK(says("{kernel: a*, us: 3}").find("'us' are times on a GPU") != std::string::npos);
+  CHECK(says("{kernel: a*, flops: 3}").find("of 'flops' alone no time follows") != std::string::npos);
+  CHECK(says("{kernel: a*, byte: 3}").find("'byte' is no key here; did you mean 'bytes'?") != std::string::npos);
+  CHECK(says("{bytes: 3}").find("an entry must have 'kernel'") != std::string::npos);
+  CHECK(error({text}, all_of_it(), "kernel: []\n").find("kernels.yaml:1: 'kernel' is no key here") == 0);
+}
+
+TEST_CASE("a pattern's stars stand for anything") {
+  CHECK(fits("*", ""));
+  CHECK(fits("a*b*", "axxbyy"));
+  CHECK(fits("a*bc", "abbc"));
+  CHECK(!fits("a*b", "abc"));
+  CHECK(!fits("", "a"));
+  CHECK(fits("void f<*>(int)*", "void f<g<2> >(int)"));
+}
+
+TEST_CASE("ranks whose data decide sizes share a program with the largest") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 3; ++rank)
+    texts.push_back(RecordText(rank, 3).launch("a", 0, rank == 2 ? 2000 : 1000 + rank).launch("b", 0));
+  const std::string table = "kernels: [{kernel: '*', bytes: 4 * blocks}]\n";
+  const auto read = import_records(texts, all_of_it(), table);
+  CHECK(read.programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 0, 1});
+  CHECK(std::get<programs::KernelWork>(read.programs.programs[0].ops[0].work).bytes == 4004);
+  CHECK(std::get<programs::KernelWork>(read.programs.programs[1].ops[0].work).bytes == 8000);
+  CHECK(has_line(read.programs.notes, "have the largest: 1 operations of a rank"));
+}
+
+TEST_CASE("matrix products have their shapes, and types without a rate no time") {
+  const auto product = [](const std::string& type) {
+    return fmt::format(R"("m":64,"n":48,"k":32,"batch":3,"dtypes":["{0}","{0}","fp32"],"stream":0)", type);
+  };
+  const auto read = import_records({RecordText()
+                                        .call("cublasGemmEx", product("bf16"))
+                                        .call("cublasGemmEx", product("fp16"))
+                                        .call("cublasLtMatmul", product("fp32"))
+                                        .call("cublasLtMatmul", product("fp64"))});
+  std::vector<std::optional<programs::GemmShape>> shapes;
+  for (const auto& op : read.programs.programs[0].ops) shapes.push_back(std::get<programs::KernelWork>(op.work).gemm);
+  using core::compute::Dtype;
+  CHECK(shapes[0] == programs::GemmShape{64, 48, 32, 3, Dtype::bf16});
+  CHECK(shapes[1] == shapes[0]);
+  CHECK(shapes[2] == programs::GemmShape{64, 48, 32, 3, Dtype::fp32});
+  CHECK(!shapes[3]);
+  CHECK(has_line(read.programs.notes, "1 matrix products in fp16 take what they would in bf16"));
+  CHECK(has_line(read.account, "1 matrix products in fp64 have no time"));
+}
+
+TEST_CASE("what is wrong in a record is said with its line") {
+  const auto says = [](const std::string& name, const std::string& members) {
+    return error({RecordText().create().call(name, members)});
+  };
+  CHECK(says("cudaLaunchKernal", "") ==
+        "rank0.jsonl:3: records of version 1 have no call 'cudaLaunchKernal'; did you mean 'cudaLaunchKernel'?");
+  CHECK(says("cudaEventRecord", R"("stream":2)") == "rank0.jsonl:3: 'the line' has no member 'event'");
+  CHECK(says("cudaEventRecord", R"("event":0,"stream":3)") == "rank0.jsonl:3: stream 3 was not created before");
+  CHECK(says("cudaEventRecord", R"("event":"0","stream":2)").find("rank0.jsonl:3: 'event' must be") == 0);
+  CHECK(says("cudaEventRecord", R"("event":0 "stream":2)").find("rank0.jsonl:3: bad JSON: ") == 0);
+  CHECK(says("ncclAllReduce", R"("stream":2,"communicator":0)") ==
+        "rank0.jsonl:3: communicator 0 was not created before");
+  CHECK(says("capture", "").find("rank0.jsonl:3: a capture begins in the first line alone") == 0);
+  Words words;
+  CHECK(error_of([&] { parse_record("", "r", words); }) ==
+        "r: is empty; the first line of a record has \"call\":\"capture\"");
+  CHECK(error_of([&] { parse_record("{\"call\":\"end\"}\n", "r", words); }).find("r:1: the first line must be") == 0);
+  CHECK(error_of([&] {
+          parse_record("{\"call\":\"capture\",\"version\":2,\"rank\":0,\"world\":1,\"gpu\":\"x\"}\n", "r", words);
+        }).find("r:1: is of version 2") == 0);
+  CHECK(error({RecordText(0, 2), RecordText(0, 2)}) ==
+        "rank1.jsonl:1: is of rank 0, as is rank0.jsonl: give one record per rank");
+  CHECK(error({RecordText(0, 2), RecordText(1, 3)}).find("rank1.jsonl:1: is of a world of 3 ranks") == 0);
+  CHECK(error({RecordText()}) == "rank0.jsonl: has no call that is part of a step");
+  RecordText devices;
+  devices.create().launch("a", 2).call("cudaSetDevice", R"("device":1)").launch("b", 0);
+  CHECK(error({devices}).find("rank0.jsonl:5: gives devices 0 and 1 work in one process") == 0);
+}
