@@ -31,6 +31,7 @@ namespace manyworlds::farm::commands {
   entry(cluster)                \
   entry(slurm)                  \
   entry(model)                  \
+  entry(capture)                \
   entry(program)                \
   entry(doctor)                 \
   entry(list)                   \
