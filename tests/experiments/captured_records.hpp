@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,19 @@ inline std::vector<std::string> operations(const experiments::programs::Imported
     if (!op.after.empty()) lines.back() += fmt::format(", after {}", fmt::join(op.after, " "));
   }
   return lines;
+}
+
+/// What the reader says of records that it refuses.
+inline std::string error(const std::vector<RecordText>& texts,
+                         const experiments::captured::ReadOptions& options = all_of_it(),
+                         const std::string& table = "kernels: []\n", const std::string& groups = "") {
+  return error_of([&] { import_records(texts, options, table, groups); });
+}
+
+/// Whether a line has a text in it.
+inline bool has_line(const std::vector<std::string>& lines, const std::string& part) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 }  // namespace manyworlds::tests
