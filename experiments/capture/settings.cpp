@@ -47,6 +47,36 @@ std::int64_t memory_size(const char* text) {
   return value * scale;
 }
 
+/// Groups as "1:0,1;2:0,2": of each communicator the ranks, all of them below `world`, and this one among them.
+std::map<int, std::vector<int>> groups_of(const char* text, int rank, int world) {
+  std::map<int, std::vector<int>> groups;
+  const char* at = text;
+  const char* end = text + std::strlen(text);
+  const auto fail = [&] {
+    throw std::invalid_argument(std::string("MANYWORLDS_CAPTURE_GROUPS: '") + text + "' is not the groups of rank " +
+                                std::to_string(rank) + ", such as 1:0,1;2:0,2");
+  };
+  const auto number = [&](char behind) {
+    int value = 0;
+    const auto [stop, failure] = std::from_chars(at, end, value);
+    if (failure != std::errc() || value < 0) fail();
+    at = stop;
+    if (behind != '\0' && (at == end || *at++ != behind)) fail();
+    return value;
+  };
+  while (at != end) {
+    std::vector<int>& ranks = groups[number(':')];
+    bool has_rank = false;
+    do {
+      ranks.push_back(number('\0'));
+      has_rank = has_rank || ranks.back() == rank;
+      if (ranks.back() >= world) fail();
+    } while (at != end && *at == ',' && ++at != end);
+    if (!has_rank || (at != end && *at++ != ';')) fail();
+  }
+  return groups;
+}
+
 const ClaimedDevice* claimed_device(const char* name) {
   std::string known;
   for (const ClaimedDevice& device : kDevices) {
@@ -75,6 +105,8 @@ Settings read_settings() {
   if (settings.rank >= settings.world)
     throw std::invalid_argument("MANYWORLDS_RANK: " + std::to_string(settings.rank) +
                                 " is not below MANYWORLDS_WORLD, " + std::to_string(settings.world));
+  if (const char* groups = std::getenv("MANYWORLDS_CAPTURE_GROUPS"))
+    settings.groups = groups_of(groups, settings.rank, settings.world);
   return settings;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "experiments/capture/runtime_types.hpp"
 
@@ -22,10 +24,14 @@ struct Settings {
   const ClaimedDevice* device = nullptr;
   std::int64_t memory_bytes = 0;  // of each device, that the program may allocate
   std::string folder;
+  /// Ranks of the communicators that the rank makes by a split, in their order there, by the communicator's number in
+  /// this process.
+  std::map<int, std::vector<int>> groups;
 };
 
 /// Reads MANYWORLDS_CAPTURE (folder of the record), MANYWORLDS_CAPTURE_GPU, MANYWORLDS_CAPTURE_MEMORY (as "24G"; else
-/// all of the device's), MANYWORLDS_CAPTURE_DEVICES (on this host; 1), MANYWORLDS_RANK (0) and MANYWORLDS_WORLD (1).
+/// all of the device's), MANYWORLDS_CAPTURE_DEVICES (on this host; 1), MANYWORLDS_CAPTURE_GROUPS (as "1:0,1;2:0,2"),
+/// MANYWORLDS_RANK (0) and MANYWORLDS_WORLD (1).
 /// Throws std::invalid_argument with what is wrong and what would be right.
 Settings read_settings();
 

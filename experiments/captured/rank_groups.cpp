@@ -26,10 +26,10 @@ std::uint32_t number_in(const Node& node, std::uint32_t below, const char* what)
   return number;
 }
 
-/// The groups of a file, by communicator.
-std::map<std::size_t, std::vector<Ranks>> parse_groups(std::string_view text, const std::string& name,
-                                                       std::uint32_t world) {
-  std::map<std::size_t, std::vector<Ranks>> groups;
+}  // namespace
+
+GroupsOfCommunicators parse_groups(std::string_view text, const std::string& name, std::uint32_t world) {
+  GroupsOfCommunicators groups;
   if (text.empty()) return groups;
   const Node root = import::parse_json_tree(text, name);
   if (root.kind != Node::Kind::mapping)
@@ -53,8 +53,6 @@ std::map<std::size_t, std::vector<Ranks>> parse_groups(std::string_view text, co
   }
   return groups;
 }
-
-}  // namespace
 
 std::uint32_t RankGroups::number_of(std::size_t communicator, const Ranks& ranks) {
   const auto [known, is_new] = numbers_.try_emplace({communicator, ranks}, static_cast<std::uint32_t>(groups_.size()));

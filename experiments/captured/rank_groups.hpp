@@ -13,6 +13,13 @@
 
 namespace manyworlds::experiments::captured {
 
+/// Groups of ranks by the number of the communicator that they are, in the records of their ranks.
+using GroupsOfCommunicators = std::map<std::size_t, std::vector<std::vector<std::uint32_t>>>;
+
+/// Parses a file of groups, {"1": [[0,1],[2,3]]}, of `world` ranks; none if the text is empty. Throws InputError, with
+/// the line, for what is no such file, and for a rank that stands twice for one communicator.
+GroupsOfCommunicators parse_groups(std::string_view text, const std::string& name, std::uint32_t world);
+
 /// The groups of a job, each with its ranks in the order of their numbers in it.
 class RankGroups {
  public:

@@ -136,6 +136,7 @@ class Reader {
         {"cudaProfilerStop", {stop_profiler, nullptr}},
         {"ncclCommInitRank", {open_communicator, &Reader::read_communicator}},
         {"ncclCommInitRankConfig", {open_communicator, &Reader::read_communicator}},
+        {"ncclCommSplit", {open_communicator, &Reader::read_split}},
         {"ncclAllReduce", {collective, &Reader::read_collective<Kind::all_reduce>}},
         {"ncclAllGather", {collective, &Reader::read_collective<Kind::all_gather>}},
         {"ncclReduceScatter", {collective, &Reader::read_collective<Kind::reduce_scatter>}},
@@ -389,6 +390,11 @@ class Reader {
     opened.in_rank = static_cast<std::int32_t>(line.at("in_rank").whole(0, opened.size - 1));
     opened.line = line_;
     record_.communicators.push_back(opened);
+  }
+
+  void read_split(const JsonView& line, Call& call) {
+    if (line.find("communicator")) return read_communicator(line, call);
+    call.kind = CallKind::other;  // a rank without a color is in no group
   }
 
   template <Kind kKind>

@@ -100,6 +100,16 @@ class Capture {
     return fmt::format("{}/rank{}{}", options_.folder, rank, ending);
   }
 
+  /// The groups of a rank as its process takes them: "1:0,1;2:0,2".
+  std::string groups_of(std::uint32_t rank) const {
+    std::string text;
+    for (const auto& [number, groups] : options_.groups)
+      for (const std::vector<std::uint32_t>& group : groups)
+        if (std::find(group.begin(), group.end(), rank) != group.end())
+          text += fmt::format("{}{}:{}", text.empty() ? "" : ";", number, fmt::join(group, ","));
+    return text;
+  }
+
   std::vector<std::string> environment(std::uint32_t rank) const {
     const char* libraries = std::getenv("LD_LIBRARY_PATH");
     std::map<std::string, std::string> own{
@@ -114,11 +124,13 @@ class Capture {
         {"WORLD_SIZE", std::to_string(options_.world)},
         {"LOCAL_RANK", std::to_string(rank % options_.devices)},
         {"LOCAL_WORLD_SIZE", std::to_string(std::min(options_.devices, options_.world))}};
+    if (const std::string groups = groups_of(rank); !groups.empty()) own["MANYWORLDS_CAPTURE_GROUPS"] = groups;
     if (options_.memory_bytes > 0) own["MANYWORLDS_CAPTURE_MEMORY"] = std::to_string(options_.memory_bytes);
     std::vector<std::string> all;
     for (char** each = environ; *each != nullptr; ++each) {
       const std::string name = std::string(*each).substr(0, std::string(*each).find('='));
-      if (own.count(name) == 0 && name != "MANYWORLDS_CAPTURE_MEMORY") all.emplace_back(*each);
+      if (own.count(name) == 0 && name != "MANYWORLDS_CAPTURE_MEMORY" && name != "MANYWORLDS_CAPTURE_GROUPS")
+        all.emplace_back(*each);
     }
     for (const auto& [name, value] : own) all.push_back(name + "=" + value);
     return all;

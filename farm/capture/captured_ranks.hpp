@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@ struct CaptureOptions {
   std::uint32_t world = 1;
   std::vector<std::uint32_t> ranks;
   std::uint32_t devices = 1;  // of the host of a rank
-  std::string folder;         // of the records and outputs: rank0.jsonl, rank0.log and on
+  /// The groups of ranks that communicators made by a split have, by their number in a rank.
+  std::map<std::size_t, std::vector<std::vector<std::uint32_t>>> groups;
+  std::string folder;  // of the records and outputs: rank0.jsonl, rank0.log and on
   std::size_t at_once = 1;
 };
 

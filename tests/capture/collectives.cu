@@ -1,5 +1,6 @@
 // A program of collectives, for the tests of the capture: rank 0 writes the id of the communicator to the file that the
-// second argument names, and every other rank reads it there, as programs without MPI do. First argument: number of ranks.
+// second argument names, and every other rank reads it there, as programs without MPI do. First argument: number of ranks; with
+// a third one, communicators are split.
 #include "host_only.cuh"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ struct ncclUniqueId {
 extern "C" {
 int ncclGetUniqueId(ncclUniqueId* out);
 int ncclCommInitRank(ncclComm_t* out, int size, ncclUniqueId id, int rank);
+int ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* out, void* configuration);
 int ncclCommDestroy(ncclComm_t communicator);
 int ncclGroupStart();
 int ncclGroupEnd();
@@ -63,6 +65,15 @@ int main(int count, char** arguments) {
   // Rounding adds less than 512 bytes, which one more of each rank stays within, and 200 more of each do not.
   check(ncclAllGather(data, data, elements + 1, kFp32, all, stream), "an all-gather that is a little too large");
   if (ncclAllGather(data, data, elements + 200, kFp32, all, stream) == 0) return 3;
+  if (count > 3) {  // pairs, of neighbours and of those that are two apart
+    ncclComm_t none, rows, columns;
+    check(ncclCommSplit(all, -1, 0, &none, NULL), "a split without a color");
+    check(none != NULL, "a communicator without a color");
+    check(ncclCommSplit(all, rank / 2, rank, &rows, NULL), "rows");
+    check(ncclCommSplit(all, rank % 2, rank, &columns, NULL), "columns");
+    check(ncclAllReduce(data, data, elements, kFp32, kSum, rows, stream), "all-reduce of rows");
+    check(ncclAllReduce(data, data, elements, kFp32, kSum, columns, stream), "all-reduce of columns");
+  }
   check(ncclCommDestroy(all), "destroy");
   return 0;
 }

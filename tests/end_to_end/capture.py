@@ -179,6 +179,27 @@ class Capture(unittest.TestCase):
             self.assertEqual([line.get("nccl_error") for line in of], [None] * 8 + [4])
             self.assertEqual([line.get("beyond_allocation") for line in of[:8]], [None] * 7 + ["receive"])
 
+    def test_communicators_are_split_into_the_groups_that_were_named(self):
+        with tempfile.TemporaryDirectory() as into:
+            settings = {"into": into, "MANYWORLDS_WORLD": "4"}
+            done, lines = self.capture(self.collectives, "4", f"{into}/id", "split", **settings, MANYWORLDS_RANK="0",
+                                       MANYWORLDS_CAPTURE_GROUPS="1:0,1")
+            self.assert_refused(done, lines, 'for communicator 2: name its groups by --groups, as {"2": [[...], ...]}')
+            keys = []
+            for rank, groups in ((1, "1:0,1;2:1,3"), (3, "1:2,3;2:1,3")):
+                done, lines = self.capture(self.collectives, "4", f"{into}/id", "split", **settings, MANYWORLDS_RANK=str(rank),
+                                           MANYWORLDS_CAPTURE_GROUPS=groups)
+                self.assertEqual(done.returncode, 0, done)
+                none, rows, columns = (line for line in lines if line["call"] == "ncclCommSplit")
+                self.assertNotIn("communicator", none)
+                self.assertEqual([(line["communicator"], line["size"], line["in_rank"]) for line in (rows, columns)],
+                                 [(1, 2, 1), (2, 2, rank // 2)])
+                keys.append((rows["key"], columns["key"]))
+            self.assertNotEqual(keys[0][0], keys[1][0])
+            self.assertEqual(keys[0][1], keys[1][1])
+        done, _ = self.capture(self.two_streams, MANYWORLDS_CAPTURE_GROUPS="1:0,1;2")
+        self.assertIn("'1:0,1;2' is not the groups of rank 0, such as 1:0,1;2:0,2", done.stderr)
+
     def test_matrix_products_are_recorded_with_shape_type_and_stream(self):
         done, lines = self.capture(self.products)
         self.assertEqual(done.returncode, 0, done)

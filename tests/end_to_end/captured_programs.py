@@ -116,6 +116,17 @@ class CapturedPrograms(unittest.TestCase):
         programs = [[line for line in (self.directory / f"{name}.jsonl").read_text().splitlines()[1:]] for name in ("first", "alike")]
         self.assertEqual(*programs)  # but for the header
 
+    def test_communicators_that_are_split_have_the_groups_that_were_named(self):
+        program = compile_cuda("collectives", self.directory)
+        (self.directory / "groups.json").write_text('{"1": [[0, 1], [2, 3]], "2": [[0, 2], [1, 3]]}')
+        done = self.capture("unsplit", "{world}", "split.id", "split", program=program, options=("--ranks", "0"), expect=3)
+        self.assertIn("ncclCommSplit: which ranks have the color of this one is not known for communicator 1", done.stderr)
+        self.capture("split", "{world}", "split.id", "split", program=program, options=("--groups", "groups.json"))
+        self.run_here("program", "split", "--steps", "all", "--to", "split.jsonl")
+        lines = [json.loads(line) for line in (self.directory / "split.jsonl").read_text().splitlines()]
+        groups = [line["ranks"][0] for line in lines if "groups" in line]
+        self.assertEqual(groups[:5], [[0, 1, 2, 3], [0, 1], [2, 3], [0, 2], [1, 3]])
+
     def test_a_device_that_is_too_small_is_the_programs_own_error(self):
         done = self.capture("small", 1, "small.id", 2, 4, 2000, options=("--memory", "1GiB"), world=1, expect=3)
         self.assertIn("then: ended with exit code 1: activations: out of memory", done.stderr)

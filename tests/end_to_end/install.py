@@ -3,6 +3,7 @@
 import pathlib
 import py_compile
 import re
+import subprocess
 import tempfile
 import unittest
 
@@ -32,6 +33,15 @@ class Installed(unittest.TestCase):
         program, share = tree / "bin/manyworlds", tree / "share/manyworlds"
         run(program, "slurm", share / "sweeps/tiny.yaml", "-o", self.directory / "batch", "--tasks-per-node", 2)
         self.assertIn(f"'{program}' sweep", (self.directory / "batch.slurm/sweep.sh").read_text())
+
+    @unittest.skipUnless((BUILD / "lib/manyworlds/capture").exists(), "built with sanitizers, and without the capture")
+    def test_it_has_what_stands_in_for_the_libraries_of_cuda(self):
+        tree = self.moved()
+        for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13", "libcublasLt.so.13"):
+            self.assertTrue((tree / "lib/manyworlds/capture" / name).exists(), name)
+        done = subprocess.run([tree / "bin/manyworlds", "capture", "--to", self.directory / "captured", "--", "true"],
+                              capture_output=True, text=True)
+        self.assertIn("called no function of CUDA's runtime", done.stderr)  # it found the libraries, and ran
 
     def test_it_has_manual_pages_and_completion(self):
         share = self.moved() / "share"

@@ -13,6 +13,8 @@ namespace nccl {
 using Result = int;  // ncclResult_t
 inline constexpr Result kFine = 0, kInvalidArgument = 4, kInvalidUsage = 5;
 
+inline constexpr int kNoColor = -1;  // NCCL_SPLIT_NOCOLOR
+
 struct UniqueId {
   char key[128];
 };

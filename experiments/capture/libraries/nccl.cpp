@@ -1,5 +1,6 @@
 // NCCL in a claimed world: each rank issues its own collectives and none waits for another, so that one rank of many
 // can be captured alone. After the NCCL documentation (API: communicators, collectives, group calls, point to point).
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -113,6 +114,33 @@ Result open(const char* call, void** out, int size, const UniqueId& id, int rank
   return noted(line.number("communicator", fresh->number).number("device", fresh->device));
 }
 
+/// A rank does not know the colours of others, so that the groups of a split are asked for before.
+Result split(void* parent, int color, void** out) {
+  Session& of = session();
+  const std::lock_guard lock(of.mutex);
+  Line line("ncclCommSplit");
+  const Communicator* from = communicator(parent);
+  if (from == nullptr || out == nullptr || color < kNoColor) return noted(line, kInvalidArgument);
+  line.number("parent", from->number).number("color", color);
+  *out = nullptr;
+  if (color == kNoColor) return noted(line);
+  const int number = of.next_communicator;
+  const auto group = of.settings.groups.find(number);
+  if (group == of.settings.groups.end())
+    end_capture("ncclCommSplit: which ranks have the color of this one is not known for communicator " +
+                std::to_string(number) + ": name its groups by --groups, as {\"" + std::to_string(number) +
+                "\": [[...], ...]}");
+  const std::vector<int>& ranks = group->second;
+  const auto in_rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), of.settings.rank) - ranks.begin());
+  const std::string key = from->key + " split " + std::to_string(number) + "." + std::to_string(ranks.front());
+  Communicator* fresh =
+      new Communicator{of.next_communicator++, in_rank, static_cast<int>(ranks.size()), from->device, key};
+  of.communicators.insert(fresh);
+  *out = fresh;
+  line.text("key", key).number("size", fresh->size).number("in_rank", in_rank);
+  return noted(line.number("communicator", number).number("device", fresh->device));
+}
+
 Result close(const char* call, void* handle) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
@@ -161,6 +189,10 @@ Result ncclCommInitRank(void** out, int size, UniqueId id, int rank) {
 /// The configuration is not read: it chooses how NCCL runs, not what it does.
 Result ncclCommInitRankConfig(void** out, int size, UniqueId id, int rank, void*) {
   return open("ncclCommInitRankConfig", out, size, id, rank);
+}
+/// The order of ranks is that of the group that was named; a configuration is not read.
+Result ncclCommSplit(void* parent, int color, int, void** out, void*) {
+  return split(parent, color, out);
 }
 Result ncclCommDestroy(void* handle) {
   return close("ncclCommDestroy", handle);

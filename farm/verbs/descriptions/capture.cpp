@@ -8,7 +8,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/plural.hpp"
+#include "experiments/captured/rank_groups.hpp"
 #include "experiments/programs/ranks_text.hpp"
+#include "experiments/text/text.hpp"
 #include "farm/capture/captured_ranks.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/cli/parsing/option_values.hpp"
@@ -59,7 +61,10 @@ int run_capture(const Invocation& invocation) {
       "SIZE")("world", "ranks of the job", cxxopts::value<std::int64_t>()->default_value("1"), "N")(
       "ranks", "those that are run: all, or a list such as 0,8-15", cxxopts::value<std::string>()->default_value("all"),
       "LIST")("devices", "devices of each host", cxxopts::value<std::int64_t>()->default_value("1"), "N")(
-      "to", "folder of the records", cxxopts::value<std::string>()->default_value("captured"), "FOLDER")(
+      "groups",
+      "the ranks of communicators that a program makes by ncclCommSplit: a file such as {\"1\": [[0,1],[2,3]]}",
+      cxxopts::value<std::string>(),
+      "FILE")("to", "folder of the records", cxxopts::value<std::string>()->default_value("captured"), "FOLDER")(
       "j,jobs", "how many ranks run at once", cxxopts::value<std::int64_t>()->default_value("1"), "N");
   options.positional_help("-- PROGRAM [ARGUMENT...]");
   const auto end = std::find(invocation.arguments.begin(), invocation.arguments.end(), "--");
@@ -76,6 +81,10 @@ int run_capture(const Invocation& invocation) {
   capture.world = number(*parsed, "world", experiments::programs::kMaxRanks);
   capture.ranks = ranks_of((*parsed)["ranks"].as<std::string>(), capture.world);
   capture.devices = number(*parsed, "devices", 1024);
+  if (parsed->count("groups") > 0) {
+    const auto path = (*parsed)["groups"].as<std::string>();
+    capture.groups = experiments::captured::parse_groups(experiments::import::read_text(path), path, capture.world);
+  }
   capture.folder = (*parsed)["to"].as<std::string>();
   capture.at_once = number(*parsed, "jobs", 4096);
   const bool is_terminal = ::isatty(STDERR_FILENO) == 1;  // a log has those alone that did not reach their end

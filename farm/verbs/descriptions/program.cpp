@@ -167,7 +167,7 @@ void add_reader_options(cxxopts::Options& options) {
              "without one does what the nearest rank below it with one did")(
       "ranks", "how many ranks run a workload of SimAI or a single trace of Chakra", cxxopts::value<std::uint32_t>(),
       "N")("groups",
-           "of Chakra's traces: ASTRA-sim's file of groups; of --alike records of a capture: the groups of ranks "
+           "of Chakra's traces: ASTRA-sim's file of groups; of records that stand for others: the groups of ranks "
            "that communicators have",
            cxxopts::value<std::string>(),
            "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
