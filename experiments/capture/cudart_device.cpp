@@ -20,6 +20,9 @@ constexpr NamedError kErrors[] = {
     {kInvalidDevicePointer, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
     {kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {kIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {kNotForLegacyStream, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
 };
 
 bool is_device(int device) {

@@ -47,12 +47,23 @@ Error on_event(const char* call, void* event) {
   return recorded(Line(call).number("event", number), number < 0 ? kInvalidHandle : kSuccess);
 }
 
+/// A stream that waits for an event of a captured one is captured too.
+void take_up(const std::string& call, Event& event, void* handle) {
+  Stream* stream = stream_number(handle) < 2 ? nullptr : static_cast<Stream*>(handle);
+  if (call == "cudaStreamWaitEvent") {
+    if (stream != nullptr && event.graph >= 0) stream->graph = event.graph;
+  } else {
+    event.graph = stream == nullptr ? -1 : stream->graph;
+  }
+}
+
 Error event_and_stream(const char* call, void* event, void* stream, unsigned flags) {
   const std::lock_guard lock(session().mutex);
   Line line(call);
   line.number("event", event_number(event)).number("stream", stream_number(stream));
   if (event_number(event) < 0 || stream_number(stream) < 0) return recorded(line, kInvalidHandle);
   if (flags > 1) return recorded(line, kInvalidValue);
+  take_up(call, *static_cast<Event*>(event), stream);
   return recorded(flags == 0 ? line : line.number("flags", flags));
 }
 
@@ -114,15 +125,6 @@ Error cudaStreamGetPriority(void* handle, int* out) {
   if (number < 0 || out == nullptr) return recorded(Line("cudaStreamGetPriority"), kInvalidHandle);
   *out = number < 2 ? 0 : static_cast<Stream*>(handle)->priority;
   return recorded(Line("cudaStreamGetPriority").number("stream", number));
-}
-
-/// No stream is ever captured into a graph, as to begin that is not modelled.
-Error cudaStreamIsCapturing(void* handle, int* out) {
-  const std::lock_guard lock(session().mutex);
-  const int number = stream_number(handle);
-  if (number < 0 || out == nullptr) return recorded(Line("cudaStreamIsCapturing"), kInvalidHandle);
-  *out = 0;
-  return recorded(Line("cudaStreamIsCapturing").number("stream", number));
 }
 
 /// Work is done as soon as it is issued, so the function of the host is called at once.

@@ -13,7 +13,8 @@ inline constexpr int kCudaMajor = 13;
 /// cudaError_t is an enumeration of the size of an int; these are the values that the capture returns.
 using Error = int;
 inline constexpr Error kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9,
-                       kInvalidDevicePointer = 17, kInvalidDevice = 101, kInvalidHandle = 400;
+                       kInvalidDevicePointer = 17, kInvalidDevice = 101, kInvalidHandle = 400, kIllegalState = 401,
+                       kNotForLegacyStream = 906;
 
 struct Extent3 {  // dim3
   unsigned x, y, z;

@@ -22,12 +22,19 @@ struct Stream {
   int number, device;
   unsigned flags;
   int priority;
+  int graph = -1;  // that is captured of it
 };
 
 /// What a cudaEvent_t points to, numbered from 0 as they are made.
 struct Event {
   int number, device;
   unsigned flags;
+  int graph = -1;  // that is captured of the stream on which it was recorded
+};
+
+/// What a cudaGraph_t or a cudaGraphExec_t points to.
+struct Graph {
+  int number;
 };
 
 struct Kernel {
@@ -66,7 +73,9 @@ struct Session {
   std::unordered_set<Stream*> streams;
   std::unordered_set<Event*> events;
   std::unordered_set<Communicator*> communicators;
+  std::unordered_set<Graph*> graphs;
   int next_stream = 2, next_event = 0, next_communicator = 0, next_key = 0, next_thread = 0, next_group = 0;
+  int next_graph = 0;
   std::mutex mutex;
 };
 

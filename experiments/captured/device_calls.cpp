@@ -43,15 +43,16 @@ DeviceCalls::DeviceCalls(const RankRecord& record, Visit visit, bool has_host)
     : record_(record),
       visit_(visit ? std::move(visit) : [](const Call&, const StreamOrder::Issued&) {}),
       has_host_(has_host),
-      last_of_group_(record.communications.size()) {
+      last_of_group_(record.calls.size()) {
   for (std::size_t i = 0; i < record.streams.size(); ++i)
     if (!record.streams[i].is_blocking) order_.set_non_blocking(static_cast<std::int32_t>(i) + 2);
+  for (const Call& call : record.calls)
+    if (call.stream >= kInGraphs) order_.set_non_blocking(call.stream);
   std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> last;
   for (auto i = static_cast<std::uint32_t>(record.calls.size()); i-- > 0;) {
     const Call& call = record.calls[i];
     if (!is_communication(call.kind)) continue;
-    last_of_group_[call.detail] =
-        call.group == kNone ? i : last.try_emplace({call.thread, call.group}, i).first->second;
+    last_of_group_[i] = call.group == kNone ? i : last.try_emplace({call.thread, call.group}, i).first->second;
   }
 }
 
@@ -61,7 +62,7 @@ void DeviceCalls::take(std::uint32_t number) {
   const bool waits_first = call.kind == CallKind::synchronise_stream || call.kind == CallKind::synchronise_event ||
                            call.kind == CallKind::synchronise_device || call.kind == CallKind::release;
   const auto run_host = [&] {
-    if (has_host_) visit_(call, order_.issue_host(call.thread));
+    if (has_host_ && !call.is_of_graph) visit_(call, order_.issue_host(call.thread));
   };
   if (!waits_first) run_host();
   switch (call.kind) {
@@ -105,7 +106,7 @@ void DeviceCalls::communicate(std::uint32_t number) {
   const Call& call = record_.calls[number];
   std::vector<std::uint32_t>& calls = waiting_[call.thread];
   calls.push_back(number);
-  if (last_of_group_[call.detail] != number) return;
+  if (last_of_group_[number] != number) return;
   issue_group(calls);
   waiting_.erase(call.thread);
 }

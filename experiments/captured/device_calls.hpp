@@ -37,7 +37,7 @@ class DeviceCalls {
   Visit visit_;
   bool has_host_;
   StreamOrder order_;
-  std::vector<std::uint32_t> last_of_group_;                    // by communication: the last call of its group
+  std::vector<std::uint32_t> last_of_group_;                    // by call: the last one of its group
   std::map<std::int32_t, std::vector<std::uint32_t>> waiting_;  // by thread: calls of the group that is not complete
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "experiments/captured/graphs.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/json_syntax.hpp"
 #include "experiments/text/nearest.hpp"
@@ -132,6 +133,9 @@ class Reader {
         {"cudaDeviceSynchronize", {synchronise_device, &Reader::read_device}},
         {"cudaSetDevice", {set_device, &Reader::read_device}},
         {"cudaLaunchHostFunc", {host_function, &Reader::read_on_stream}},
+        {"cudaStreamBeginCapture", {other, &Reader::begin_graph}},
+        {"cudaStreamEndCapture", {other, &Reader::end_graph}},
+        {"cudaGraphLaunch", {launch_graph, &Reader::launch_graph}},
         {"cudaProfilerStart", {start_profiler, nullptr}},
         {"cudaProfilerStop", {stop_profiler, nullptr}},
         {"ncclCommInitRank", {open_communicator, &Reader::read_communicator}},
@@ -148,7 +152,11 @@ class Reader {
   }
   /// Functions whose calls have no part in a step.
   static bool is_without_part(std::string_view name) {
-    static constexpr std::array<std::string_view, 27> kNames{"cudaDeviceGetDefaultMemPool",
+    static constexpr std::array<std::string_view, 31> kNames{"cudaGraphInstantiate",
+                                                             "cudaGraphUpload",
+                                                             "cudaGraphDestroy",
+                                                             "cudaGraphExecDestroy",
+                                                             "cudaDeviceGetDefaultMemPool",
                                                              "cudaMemPoolSetAttribute",
                                                              "cudaMemPoolTrimTo",
                                                              "cudaGetDevice",
@@ -202,7 +210,9 @@ class Reader {
     if (known->second.read != nullptr) (this->*known->second.read)(line, call);
     if (call.kind == CallKind::other) return;
     if (call.form == 0) call.form = form(call).value();
+    if (graphs_.keep(call)) return;
     record_.calls.push_back(call);
+    if (call.kind == CallKind::launch_graph) graphs_.launch(call, record_.calls);
   }
 
   [[noreturn]] static void refuse(const std::string& name) {
@@ -238,6 +248,19 @@ class Reader {
     call.stream = number_of(line, "stream");
     if (call.stream >= 2 && static_cast<std::size_t>(call.stream - 2) >= record_.streams.size())
       throw InputError(fmt::format("stream {} was not created before", call.stream));
+  }
+  void begin_graph(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    graphs_.begin(call.stream, number_of(line, "graph"));
+  }
+  void end_graph(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    graphs_.end(number_of(line, "graph"));
+  }
+  void launch_graph(const JsonView& line, Call& call) {
+    read_on_stream(line, call);
+    call.number = number_of(line, "graph");
+    call.form = form(call).add(graphs_.form_of(call.number)).value();
   }
   void read_event(const JsonView& line, Call& call) { call.number = number_of(line, "event"); }
   void read_device(const JsonView& line, Call& call) { call.number = number_of(line, "device"); }
@@ -432,7 +455,8 @@ class Reader {
 
   Words& words_;
   RankRecord record_;
-  const json* value_ = nullptr;                               // of the line
+  const json* value_ = nullptr;  // of the line
+  Graphs graphs_;
   std::unordered_map<std::int32_t, std::int64_t> allocated_;  // bytes by allocation, of those that are there
   std::uint32_t line_ = 0;
   bool has_header_ = false;
@@ -440,42 +464,6 @@ class Reader {
 };
 
 }  // namespace
-
-bool is_part_of_step(CallKind kind) {
-  switch (kind) {
-    case CallKind::other:
-    case CallKind::create_stream:
-    case CallKind::set_device:
-    case CallKind::open_communicator:
-    case CallKind::start_profiler:
-    case CallKind::stop_profiler:
-      return false;
-    default:
-      return true;
-  }
-}
-
-bool is_work(CallKind kind) {
-  switch (kind) {
-    case CallKind::launch:
-    case CallKind::product:
-    case CallKind::collective:
-    case CallKind::send:
-    case CallKind::receive:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::uint32_t Words::operator()(std::string_view text) {
-  const auto known = numbers_.find(text);
-  if (known != numbers_.end()) return known->second;
-  const auto number = static_cast<std::uint32_t>(texts_.size());
-  texts_.emplace_back(text);
-  numbers_.emplace(text, number);
-  return number;
-}
 
 bool is_record(std::string_view head) {
   return head.starts_with(R"({"call":"capture")");

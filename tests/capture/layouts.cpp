@@ -66,6 +66,8 @@ static_assert(mine::kInvalidValue == cudaErrorInvalidValue && mine::kOutOfMemory
 static_assert(mine::kInvalidConfiguration == cudaErrorInvalidConfiguration);
 static_assert(mine::kInvalidDevicePointer == cudaErrorInvalidDevicePointer);
 static_assert(mine::kInvalidDevice == cudaErrorInvalidDevice && mine::kInvalidHandle == cudaErrorInvalidResourceHandle);
+static_assert(mine::kIllegalState == cudaErrorIllegalState &&
+              mine::kNotForLegacyStream == cudaErrorStreamCaptureImplicit);
 static_assert(int(mine::CopyKind::host_to_device) == cudaMemcpyHostToDevice &&
               int(mine::CopyKind::any) == cudaMemcpyDefault);
 static_assert(int(mine::CopyKind::device_to_host) == cudaMemcpyDeviceToHost);

@@ -1,5 +1,5 @@
 // A program of two streams, for the tests of the capture: a copy, a kernel, and a kernel of another stream that waits for
-// it. Arguments: how many MiB it allocates at the end; and what it does besides (pool) or that the capture has to
+// it. Arguments: how many MiB it allocates at the end; and what it does besides (pool, captured) or that the capture has to
 // refuse (graph, touch, grid, unregistered).
 #ifndef TWO_STREAMS_WITH_TOOLKIT
 #include "host_only.cuh"
@@ -46,6 +46,24 @@ int main(int count, char** arguments) {
   if (strcmp(refused, "graph") == 0) {
     cudaGraph_t graph;
     cudaGraphCreate(&graph, 0);
+  }
+  if (strcmp(refused, "captured") == 0) {
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    enum cudaStreamCaptureStatus status[2];
+    check(cudaStreamBeginCapture(compute, (enum cudaStreamCaptureMode)0), "begin");
+    scale<<<dim3(8), dim3(128), 0, compute>>>(a, 0.5f, 1024);
+    check(cudaEventRecord(scaled, compute), "record");
+    check(cudaStreamWaitEvent(other, scaled, 0), "wait");
+    check(cudaStreamIsCapturing(other, &status[0]), "is capturing");
+    check(cudaStreamEndCapture(compute, &graph), "end");
+    check(cudaStreamIsCapturing(other, &status[1]), "is capturing");
+    const bool was_captured = status[0] == cudaStreamCaptureStatusActive && status[1] == cudaStreamCaptureStatusNone;
+    if (!was_captured || cudaStreamEndCapture(compute, &graph) == cudaSuccess) return 5;
+    check(cudaGraphInstantiate(&instance, graph, 0), "instantiate");
+    for (int i = 0; i < 2; ++i) check(cudaGraphLaunch(instance, compute), "launch of a graph");
+    check(cudaGraphExecDestroy(instance), "destroy");
+    check(cudaGraphDestroy(graph), "destroy");
   }
   if (strcmp(refused, "pool") == 0) {
     float* of_pool;

@@ -113,6 +113,17 @@ class Capture(unittest.TestCase):
         self.assertEqual((refused["call"], refused["bytes"], refused["used_bytes"], refused["error"]),
                          ("cudaMalloc", 63 << 20, 12288, 2))
 
+    def test_graphs_are_recorded_where_they_are_captured_and_launched(self):
+        done, lines = self.capture(self.two_streams, "1", "captured")
+        self.assertEqual(done.stdout, "done\n")
+        calls = [line["call"] for line in lines]
+        begin = calls.index("cudaStreamBeginCapture")
+        self.assertEqual([call for call in calls[begin:] if not call.startswith("cudaStreamIs")][:9],
+                         ["cudaStreamBeginCapture", "cudaLaunchKernel", "cudaEventRecord", "cudaStreamWaitEvent",
+                          "cudaStreamEndCapture", "cudaStreamEndCapture", "cudaGraphInstantiate", "cudaGraphLaunch",
+                          "cudaGraphLaunch"])
+        self.assertEqual([line["graph"] for line in lines if line["call"] == "cudaGraphLaunch"], [0, 0])
+
     def test_memory_of_a_pool_is_an_allocation(self):
         done, lines = self.capture(self.two_streams, "1", "pool")
         self.assertEqual(done.stdout, "done\n")

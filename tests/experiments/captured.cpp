@@ -151,6 +151,48 @@ TEST_CASE("calls take time of their threads where that is asked for") {
   CHECK(std::get<programs::HostWork>(first.work).us == 5);
 }
 
+TEST_CASE("the launch of a graph is what was captured of its streams") {
+  RecordText text;
+  text.create(false).create(false).create(false).call("cudaStreamBeginCapture", R"("stream":2,"graph":0)");
+  text.launch("a", 2).record(1, 2).launch("b", 2).wait(3, 1).launch("c", 3).record(2, 3).wait(2, 2).launch("d", 2);
+  text.call("cudaStreamEndCapture", R"("stream":2,"graph":0)").call("cudaGraphInstantiate", R"("graph":0)");
+  text.launch("x", 4).launch("y", 3);
+  for (int launch = 0; launch < 2; ++launch) text.call("cudaGraphLaunch", R"("graph":0,"stream":4)");
+  text.launch("z", 4);
+  const auto read = import_records({text});
+  CHECK(operations(read) == Lines{"x on stream 4", "y on stream 3", "a on stream 4", "b on stream 4",
+                                  "c on stream 3 in graphs, after 2", "d on stream 4, after 4", "a on stream 4",
+                                  "b on stream 4", "c on stream 3 in graphs, after 6", "d on stream 4, after 8",
+                                  "z on stream 4"});
+  ReadOptions with_host = all_of_it();
+  with_host.host_us = 2;
+  const Lines hosts = operations(import_records({text}, with_host));
+  CHECK(std::count(hosts.begin(), hosts.end(), "cudaGraphLaunch on thread 0") == 2);
+  CHECK(std::count(hosts.begin(), hosts.end(), "a on thread 0") == 0);
+  CHECK(error({RecordText().create().call("cudaGraphLaunch", R"("graph":0,"stream":2)")}) ==
+        "rank0.jsonl:3: graph 0 was not captured before");
+  CHECK(error({RecordText().create().call("cudaStreamEndCapture", R"("stream":2,"graph":0)")}) ==
+        "rank0.jsonl:3: the capture of graph 0 has not begun");
+}
+
+TEST_CASE("a step may be the launch of a graph, with its collectives") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 2; ++rank) {
+    texts.push_back(RecordText(rank, 2).create().open("k", 2, rank));
+    texts.back().call("cudaStreamBeginCapture", R"("stream":2,"graph":0)");
+    texts.back().launch("a", 2).communicate("ncclAllReduce", 0, 16, 2);
+    texts.back().communicate("ncclSend", 0, 16, 2, fmt::format(R"("to":{},"group":0)", 1 - rank));
+    texts.back().communicate("ncclRecv", 0, 16, 2, fmt::format(R"("from":{},"group":0)", 1 - rank));
+    texts.back().call("cudaStreamEndCapture", R"("stream":2,"graph":0)");
+    for (int step = 0; step < 3; ++step)
+      texts.back().call("cudaGraphLaunch", R"("graph":0,"stream":2)").call("cudaStreamSynchronize", R"("stream":2)");
+  }
+  const auto read = import_records(texts, ReadOptions());
+  CHECK(operations(read) == Lines{"a on stream 2", "ncclAllReduce on stream 2", "ncclSend on stream 2",
+                                  "ncclRecv on stream 2, lane 1, after 1"});
+  CHECK(has_line(read.account, "the last of 3 periods"));
+}
+
 TEST_CASE("transfers of a group run side by side, and the stream goes on after all") {
   std::vector<RecordText> texts;
   for (int rank = 0; rank < 2; ++rank)

@@ -42,7 +42,7 @@ std::string of_next_rank(std::string text) {
   return text;
 }
 
-void import(const std::string& text, std::size_t ranks, const captured::ReadOptions& options) {
+void read_ranks(const std::string& text, std::size_t ranks, const captured::ReadOptions& options) {
   try {
     captured::Words words;
     std::vector<captured::RankRecord> records;
@@ -66,11 +66,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   captured::ReadOptions options;
   options.groups_path = "record.jsonl";
   options.alike = true;
-  import(text, 1, options);
-  import(text, 2, options);
+  read_ranks(text, 1, options);
+  read_ranks(text, 2, options);
   options.steps.by = captured::StepChoice::By::all;
   options.host_us = 1;
-  import(text, 1, options);
-  import(text, 2, options);
+  read_ranks(text, 1, options);
+  read_ranks(text, 2, options);
   return 0;
 }

@@ -1,0 +1,122 @@
+// The calls of a captured process, as its record has them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/collective/dag/kind.hpp"
+#include "experiments/programs/stream_program.hpp"
+
+namespace manyworlds::experiments::captured {
+
+/// What a call is to a step. `other`: nothing, as queries and settings, and calls that failed.
+enum class CallKind : std::uint8_t {
+  other,
+  launch,
+  product,
+  copy,
+  set,
+  allocate,
+  release,
+  create_stream,
+  record_event,
+  wait_event,
+  synchronise_stream,
+  synchronise_event,
+  synchronise_device,
+  set_device,
+  host_function,
+  collective,
+  send,
+  receive,
+  open_communicator,
+  start_profiler,
+  stop_profiler,
+  launch_graph  // what is in the graph follows, as calls of their own
+};
+
+/// Returns whether calls of a kind repeat with a step: they give a device work, order it, wait for it, or change what
+/// is allocated.
+bool is_part_of_step(CallKind kind);
+/// Returns whether a call gives a device work that takes time.
+bool is_work(CallKind kind);
+
+/// `detail` of a release that does not wait for the device.
+inline constexpr std::uint32_t kWithoutWait = 1;
+/// What is added to the number of a stream, or of an event, inside of graphs: they are others than those outside.
+inline constexpr std::int32_t kInGraphs = 1 << 25;
+/// Of a call that has no such number.
+inline constexpr std::int32_t kNone = -1;
+
+/// A line. What `number` is follows from the kind: of an event, an allocation, a communicator, or a device. `detail` is
+/// an index in the list of the record that has more of its kind.
+struct Call {
+  CallKind kind = CallKind::other;
+  std::uint32_t line = 0;
+  std::uint32_t name = 0;  // index in Words: of a launch its kernel, else the function
+  std::int32_t thread = 0, stream = kNone, number = kNone, group = kNone;
+  std::uint32_t detail = 0;
+  std::int64_t bytes = 0;
+  bool is_of_graph = false;  // one that the launch of a graph makes, without a call of the host
+  std::uint64_t form = 0;    // a hash of all that is the same when the call is made again in another step
+};
+
+/// Whose numbers of arguments are NaN where they are no numbers.
+struct Launch {
+  std::array<std::int64_t, 3> grid{}, block{};
+  std::int64_t shared_bytes = 0;
+  std::uint32_t arguments = 0, argument_count = 0;  // in RankRecord::arguments
+};
+
+struct Product {
+  programs::GemmShape shape;
+  std::uint32_t dtype = 0;  // index in Words: as recorded
+  bool has_rate = true;     // whether GPUs have a rate for its type
+};
+
+struct Copy {
+  programs::CopyDirection direction = programs::CopyDirection::device_to_device;
+  bool is_of_host = false;  // from the host to the host
+  bool waits = false;       // the host until it is done
+};
+
+struct Created {
+  bool is_blocking = true;
+  std::int32_t device = 0;
+};
+
+/// A call of NCCL; `kind` is send for both ends of a transfer.
+struct Communication {
+  core::collective::Kind kind = core::collective::Kind::all_reduce;
+  std::int64_t count = 0, element_bytes = 0;
+  std::uint32_t dtype = 0, reduction = 0;  // indices in Words
+  std::int32_t peer = kNone;               // root, or the other end
+};
+
+struct OpenedCommunicator {
+  std::string key;
+  std::int32_t size = 0, in_rank = 0;
+  std::uint32_t line = 0;
+};
+
+/// Texts of all records, each once.
+class Words {
+ public:
+  std::uint32_t operator()(std::string_view text);
+  const std::string& text(std::uint32_t number) const { return texts_[number]; }
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace manyworlds::experiments::captured
