@@ -95,6 +95,7 @@ Error launch(const char* call, const void* stub, const Extent3& grid, const Exte
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are those that compilers call
 extern "C" {
 
 /// The handle is any address of its own: what it holds is never read.
@@ -175,5 +176,6 @@ Error cudaFuncSetAttribute(const void* stub, int attribute, int value) {
 }
 
 }  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // namespace manyworlds::experiments::capture

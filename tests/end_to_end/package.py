@@ -89,7 +89,12 @@ class Package(unittest.TestCase):
             self.assertIn(f"usr/{name}", held)
         self.assertEqual(held["usr/bin/manyworlds"], ("-rwxr-xr-x", "root/root"))
         self.assertEqual([path for path in held if not path.startswith("usr/") and path != ""], [])
-        self.assertEqual([path for path, (mode, _) in held.items() if "w" in mode[5:] or mode[7] != "r"], [])
+        self.assertEqual([path for path, (mode, _) in held.items() if mode[0] != "l" and ("w" in mode[5:] or mode[7] != "r")],
+                         [])
+        self.assertEqual(sorted(path for path, (mode, _) in held.items() if mode[0] == "l"),
+                         [f"usr/lib/manyworlds/capture/{name} -> libcudart.so.13"
+                          for name in ("libcublas.so.13", "libcublasLt.so.13", "libnccl.so.2")
+                          if (BUILD / "lib/manyworlds/capture").exists()])
         self.assertEqual([path for path in held if "__pycache__" in path or path.endswith((".a", ".hpp"))], [])
 
     def test_it_runs_from_where_it_was_extracted(self):
