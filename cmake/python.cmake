@@ -9,11 +9,12 @@ find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
 find_package(pybind11 2.10 REQUIRED)
 
 set(package ${CMAKE_BINARY_DIR}/python/manyworlds)
-file(GLOB python_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/farm/python/manyworlds/*.py)
-file(MAKE_DIRECTORY ${package})
+set(python_folder ${CMAKE_SOURCE_DIR}/farm/python/manyworlds)
+file(GLOB_RECURSE python_sources RELATIVE ${python_folder} CONFIGURE_DEPENDS ${python_folder}/*.py)
 foreach(source IN LISTS python_sources)
-  get_filename_component(name ${source} NAME)
-  file(CREATE_LINK ${source} ${package}/${name} SYMBOLIC)
+  get_filename_component(directory ${package}/${source} DIRECTORY)
+  file(MAKE_DIRECTORY ${directory})
+  file(CREATE_LINK ${python_folder}/${source} ${package}/${source} SYMBOLIC)
 endforeach()
 
 Python_add_library(manyworlds_module MODULE WITH_SOABI ${CMAKE_SOURCE_DIR}/farm/python/module/module.cpp)
@@ -27,7 +28,10 @@ set(MANYWORLDS_PYTHON_FOLDER lib/python3/dist-packages CACHE STRING "where the P
 set(folder ${MANYWORLDS_PYTHON_FOLDER}/manyworlds)
 install(TARGETS manyworlds_module RUNTIME_DEPENDENCY_SET needed_by_python LIBRARY DESTINATION ${folder}
         COMPONENT python)
-install(FILES ${python_sources} DESTINATION ${folder} COMPONENT python)
+foreach(source IN LISTS python_sources)
+  get_filename_component(directory ${source} DIRECTORY)
+  install(FILES ${python_folder}/${source} DESTINATION ${folder}/${directory} COMPONENT python)
+endforeach()
 
 # What a wheel has besides: the program, and the shared libraries that a machine may lack.
 include(GNUInstallDirs)

@@ -9,12 +9,7 @@ WIDTH, BATCH, MICRO_BATCHES = 128, 8, 4
 
 
 def exchange(send, receive, peer):
-    operations = []
-    if send is not None:
-        operations.append(dist.P2POp(dist.isend, send, peer))
-    if receive is not None:
-        operations.append(dist.P2POp(dist.irecv, receive, peer))
-    for work in dist.batch_isend_irecv(operations):
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, send, peer), dist.P2POp(dist.irecv, receive, peer)]):
         work.wait()
 
 
@@ -31,7 +26,6 @@ def main():
     optimizer = torch.optim.SGD(stage.parameters(), lr=1e-3, momentum=0.9)
     for _ in range(2):
         optimizer.zero_grad()
-        pending = None
         for _ in range(MICRO_BATCHES):
             if is_first:
                 result = stage(torch.randn(BATCH, WIDTH, device=device))
@@ -41,11 +35,9 @@ def main():
                 result.backward(gradient)
             else:
                 source = torch.empty(BATCH, WIDTH, device=device, requires_grad=True)
-                exchange(pending, source.detach(), peer) if pending is not None else dist.recv(source.detach(), peer)
+                dist.recv(source.detach(), peer)
                 stage(source).square().mean().backward()
-                pending = source.grad
-                dist.send(pending, peer)
-                pending = None
+                dist.send(source.grad, peer)
         for parameter in stage.parameters():
             dist.all_reduce(parameter.grad, group=replicas[0 if is_first else 1])
         # Neighbours tell each other what they are at, both ways at once.

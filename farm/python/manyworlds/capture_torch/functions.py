@@ -41,9 +41,11 @@ class Functions(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        if name == "storage" and hasattr(args[0], "_storage"):
+            return args[0]._storage()  # torch 1 asks for its C function by the name of Python's, which is in show_storages
         if raw.depth:
             return function(*args, **kwargs)
-        name = getattr(function, "__name__", "")
         if name == "__get__":
             return self._property(function, args)
         own = getattr(self, f"_on_{name}", None)
@@ -84,7 +86,8 @@ class Functions(TorchFunctionMode):
     def _at(self, place, function, args, kwargs):
         before, self._operators.wanted = self._operators.wanted, place
         try:
-            return function(*args, **kwargs)
+            with raw:
+                return function(*args, **kwargs)
         finally:
             self._operators.wanted = before
 
@@ -145,16 +148,8 @@ class Functions(TorchFunctionMode):
     def _on_is_pinned(self, function, tensor, *ignored):
         return False
 
-    def _on_record_stream(self, function, tensor, stream):
-        self._recorder.note("record_stream holds no memory: a tensor's is free once nothing refers to it")
-
     def _on_get_device(self, function, tensor):
         return self._device.index if self._storages.place(tensor) == GPU else -1
-
-    def _on_storage(self, function, tensor):
-        return StorageView(self._storages, tensor, tensor.element_size()) if self._storages.place(tensor) == GPU else function(tensor)
-
-    _on__typed_storage = _on_storage
 
     def _on_untyped_storage(self, function, tensor):
         return StorageView(self._storages, tensor, 1) if self._storages.place(tensor) == GPU else function(tensor)
@@ -215,6 +210,21 @@ def let_python_through():
         for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
             if hasattr(module, name):
                 setattr(module, name, lambda *ignored: False)
+
+
+def show_storages(storages, recorder):
+    """Tensor.storage() and what it is called within torch 2, which are Python's, and what would ask for a real stream."""
+    torch.Tensor.record_stream = lambda tensor, stream: recorder.note(
+        "record_stream holds no memory: that of a tensor is free once nothing refers to it")
+
+    def shown(own):
+        def storage(tensor):
+            return StorageView(storages, tensor, tensor.element_size()) if storages.place(tensor) == GPU else own(tensor)
+        return storage
+
+    for name in ("storage", "_typed_storage"):
+        if hasattr(torch.Tensor, name):
+            setattr(torch.Tensor, name, shown(getattr(torch.Tensor, name)))
 
 
 def show_zeros(recorder):

@@ -86,18 +86,20 @@ def captured(settings, recorder):
     """PyTorch as the script is to see it."""
     import torch
 
-    from . import data_parallel, groups
+    from . import data_parallel, groups, mend
     from .cuda import Cuda
-    from .functions import Functions, let_python_through, show_zeros
+    from .functions import Functions, let_python_through, show_storages, show_zeros
     from .operators import Operators
     from .storages import Storages
 
+    mend.install(torch.__version__)
     storages = recorder.storages = Storages(recorder)
     operators = Operators(recorder, storages)
     functions = Functions(operators, settings["local_rank"])
     Cuda(recorder, storages, settings["local_rank"], settings["per_node"], settings["gpu"], settings["memory_bytes"]).install()
     let_python_through()
     show_zeros(recorder)
+    show_storages(storages, recorder)
 
     without_data(functions)
     watch_optimizers(recorder)

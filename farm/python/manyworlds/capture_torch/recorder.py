@@ -100,18 +100,38 @@ class Recorder:
             begin, held = (self.boundaries[number - 1], self.live_at[number - 1]) if number else (0, 0)
             if not number:
                 self.note("the script has one step alone: what it did before the step is in it, and optimizer states are made in it")
-        chosen = self.lines[begin:end]
-        awaited = {line["wait"] for line in chosen if "wait" in line}
-        recorded = {}
-        result = [{"allocate": held}] if held else []
-        for line in chosen:
-            if "record" in line:
-                if line["record"] not in awaited:
-                    continue
-                line = {**line, "record": recorded.setdefault(line["record"], len(recorded))}
-            elif "wait" in line:
-                if line["wait"] not in recorded:
-                    continue
-                line = {**line, "wait": recorded[line["wait"]]}
+        return ([{"allocate": held}] if held else []) + resolved(self.lines[begin:end])
+
+
+def resolved(lines):
+    """Lines whose waits are those of programs, where an event is the last operation on its stream alone.
+
+    CUDA's also has what the stream waits for before its next operation. What was recorded before these lines is not waited for, and
+    nothing twice by one stream.
+    """
+    result = []
+    holds = {}  # by event: the numbers of what it waits for
+    recorded, pending, known = {}, {}, {}  # by stream: its last number if no operation followed, numbers waited for, and all so far
+    count = 0
+    for line in lines:
+        stream = line.get("stream")
+        if "record" in line:
+            if stream not in recorded:
+                recorded[stream] = count
+                result.append({"record": count, "stream": stream})
+                count += 1
+            holds[line["record"]] = [recorded[stream], *pending.get(stream, ())]
+        elif "wait" in line:
+            for number in holds.get(line["wait"], ()):
+                if number not in known.setdefault(stream, set()) and number != recorded.get(stream):
+                    known[stream].add(number)
+                    pending.setdefault(stream, []).append(number)
+                    result.append({"wait": number, "stream": stream})
+        else:
+            if stream is not None:
+                recorded.pop(stream, None)
+                pending.pop(stream, None)
             result.append(line)
-        return result
+    numbers = {number: place for place, number in enumerate(sorted({line["wait"] for line in result if "wait" in line}))}
+    kept = [line for line in result if "record" not in line or line["record"] in numbers]
+    return [{key: numbers[value] if key in ("record", "wait") else value for key, value in line.items()} for line in kept]
