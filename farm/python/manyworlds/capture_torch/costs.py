@@ -1,5 +1,6 @@
 """What an operator of ATen costs: the shape of a matrix product, or the bytes that a kernel reads and writes."""
 
+import functools
 import math
 
 import torch
@@ -15,6 +16,7 @@ OVERWRITE = {"zero_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "ra
 CHOOSE = {"embedding", "index", "index_select", "gather", "take", "slice_backward", "select_backward"}
 
 
+@functools.lru_cache(maxsize=None)
 def written_arguments(function):
     """Names of the arguments that an operator writes, by its schema."""
     return {argument.name for argument in function._schema.arguments if argument.alias_info is not None and argument.alias_info.is_write}

@@ -34,7 +34,6 @@ class Operators(TorchDispatchMode):
 
     def _dispatch(self, function, args, kwargs):
         name = overload_name(function)
-        self.storages.collect()
         inputs = costs.tensors_of(list(args) + list(kwargs.values()))
         metas = [tensor for tensor in inputs if tensor.is_meta]
         if name in READS and metas:
@@ -72,6 +71,7 @@ class Operators(TorchDispatchMode):
 
     def _made(self, function, name, named, made, place, places):
         """Registers what an operator made, and records its kernel or copy."""
+        self.storages.collect()
         for tensor in made:
             self.storages.add(tensor, place)
         crosses = name in ("_to_copy", "copy_") and len(places | {place}) == 2 and {GPU, HOST} == places | {place}

@@ -35,6 +35,7 @@ def watch_optimizers(recorder):
             finally:
                 recorder.part = before
                 recorder.storages.collect()
+                recorder.storages.settle(tensors_held(self))
                 if before != "optimizer":
                     recorder.optimizer_stepped(self)
 
@@ -42,6 +43,15 @@ def watch_optimizers(recorder):
         kind.step = watched
 
     torch.optim.Optimizer.__init__ = begin
+
+
+def tensors_held(optimizer):
+    """Parameters of an optimizer, and its states."""
+    import torch
+
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    held += [value for state in optimizer.state.values() if isinstance(state, dict) for value in state.values()]
+    return [value for value in held if isinstance(value, torch.Tensor)]
 
 
 def watch_backward(recorder):

@@ -4,6 +4,9 @@ Tensors of the GPU are tensors of PyTorch's `meta` device, which have shapes and
 all others of the host are real. What a tensor is said to be on belongs to its storage, which weak references watch.
 """
 
+import itertools
+import operator
+
 import torch
 
 GPU, HOST, META = "cuda", "cpu", "meta"
@@ -55,6 +58,8 @@ class Storages:
         self._class = torch.UntypedStorage
         self._expired = self._class._expired
         self._order = []  # addresses, which the weak references keep from being used again
+        self._settled = []  # those of parameters and optimizer states, which are looked at more rarely
+        self._looks = 0
         self._count = 0
 
     def place(self, tensor):
@@ -91,17 +96,27 @@ class Storages:
 
     def collect(self):
         """Frees the memory of storages that nothing holds any more."""
-        gone = list(map(self._expired, self._order))
+        self._looks += 1
+        self._order = self._kept(self._order)
+        if self._looks % 256 == 0:
+            self._settled = self._kept(self._settled)
+
+    def _kept(self, addresses):
+        gone = list(map(self._expired, addresses))
         if not any(gone):
-            return
-        kept = []
-        for address, is_gone in zip(self._order, gone):
-            if not is_gone:
-                kept.append(address)
-                continue
+            return addresses
+        for address in itertools.compress(addresses, gone):
             self._recorder.free(self._storages.pop(address).held)
             self._class._free_weak_ref(address)
-        self._order = kept
+        return list(itertools.compress(addresses, map(operator.not_, gone)))
+
+    def settle(self, tensors):
+        """Says that these live as long as the training, so that a look at all others is short."""
+        known = set(self._settled)
+        chosen = {untyped(tensor)._cdata for tensor in tensors if not has_data(tensor)} - known
+        if chosen:
+            self._settled += [address for address in self._order if address in chosen]
+            self._order = [address for address in self._order if address not in chosen]
 
 
 class StorageView:
