@@ -167,7 +167,7 @@ class ResultsFiles(unittest.TestCase):
 
     def test_files_changed_byte_by_byte_are_read_or_refused(self):
         chance = random.Random(4)
-        for number in range(150):
+        for number in range(80):
             image = bytearray(self.image)
             for _ in range(1 + number % 8):
                 if number % 3 == 0:  # a word of what HDF5 keeps about the file lies at its beginning and among the data

@@ -16,7 +16,7 @@ import uuid
 
 from program import PATIENCE_S, PROGRAM, ROOT, SLOW_SWEEP, answer_digest, environment_in, kill_all, marked, provenance, run
 
-FIRST, LAST = (int(sys.argv.pop(1)), int(sys.argv.pop(1))) if len(sys.argv) > 2 else (1, 3)
+FIRST, LAST = (int(sys.argv.pop(1)), int(sys.argv.pop(1))) if len(sys.argv) > 2 else (1, 2)
 RANKS = 3
 
 
