@@ -192,6 +192,19 @@ class Collectives(Captures):
         self.sweeps("sharded")
 
 
+    def test_what_scripts_usually_call_is_answered(self):
+        """One bucket holds all gradients; buffers are broadcast by dtype: 32 floats of batch norm, and its count."""
+        program = self.capture("usual", "--world", 4, "--ranks", "0")
+        parameters = 27 * 16 + 2 * 16 + 9 * 16 * 32 + 32 + 10 * 33 + 2 * (4 * 32 * 33 + 64 * 33 + 32 * 65 + 4 * 32)
+        calls = [call[:2] for call in program.communication(0)]
+        self.assertIn(["all_reduce", 4 * parameters], calls)
+        self.assertIn(["broadcast", 4 * 32], calls)
+        self.assertIn(["broadcast", 8], calls)
+        self.assertEqual(calls[-4:], [["all_gather", 128], ["reduce_scatter", 128], ["all_to_all", 64], ["all_reduce", 4]])
+        self.assertIn("matrix products of float16 count as bf16, whose rates they have", program.header["notes"])
+        self.assertFalse((self.directory / "never.pt").exists())
+
+
 class Costs(Captures):
     def test_memory_is_that_of_a_plain_account(self):
         """Weights, gradients, two states, the input and the loss; the two largest temporaries of Adam, or activations."""

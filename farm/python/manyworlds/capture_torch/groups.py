@@ -136,7 +136,7 @@ class Group(dist.ProcessGroup):
         sizes = [costs.size_of(tensor) for tensor in inputs]
         return self._record("all_to_all", inputs, outputs, counts=sizes if len(set(sizes)) > 1 else None)
 
-    def barrier(self, options=None):
+    def barrier(self, opts=None):
         """NCCL's reduces one byte on the GPU, and its host waits for that."""
         work = self.traffic.collective(self, "all_reduce", 1, [])
         work.wait()

@@ -123,6 +123,9 @@ class Operators(TorchDispatchMode):
         """Runs an operator on meta tensors, or says what it makes where ATen has no meta kernel for it."""
         if name.startswith("_foreach_"):
             return foreach(name, args)
+        if name == "masked_select":
+            self.recorder.note("elements are chosen by values that are not known: all of them", where=True)
+            return args[0].new_empty(torch.broadcast_shapes(args[0].shape, args[1].shape).numel())
         if name in OWN:
             return OWN[name](*args, **kwargs)
         try:
@@ -131,6 +134,10 @@ class Operators(TorchDispatchMode):
             written = [named[key] for key in costs.written_arguments(function) if key in named]
             if written and len(function._schema.returns) <= 1:
                 return written[0] if function._schema.returns else None
+            from torch._decomp import decomposition_table
+
+            if function in decomposition_table:
+                return decomposition_table[function](*args, **kwargs)
             raise Unsupported(f"operator {function._schema.name} on the GPU: torch {torch.__version__} has no meta kernel for it"
                               ) from error
 
@@ -158,6 +165,12 @@ def native_batch_norm_backward(gradient, tensor, weight, mean, variance, saved, 
     return tuple(torch.empty_like(like) if want else None for like, want in zip((tensor, scale, scale), wanted))
 
 
+def convolution_backward(gradient, image, weight, bias_sizes, *rest):
+    wanted = rest[-1]
+    bias = gradient.new_empty(weight.shape[0]) if wanted[2] else None
+    return torch.empty_like(image) if wanted[0] else None, torch.empty_like(weight) if wanted[1] else None, bias
+
+
 def native_layer_norm(tensor, shape, weight, bias, eps):
     outer = tuple(tensor.shape[:tensor.dim() - len(shape)]) + (1,) * len(shape)
     wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else tensor.dtype
@@ -166,6 +179,6 @@ def native_layer_norm(tensor, shape, weight, bias, eps):
 
 OWN = {"native_dropout": native_dropout, "native_dropout_backward": lambda gradient, mask, scale: torch.empty_like(gradient),
        "native_batch_norm": native_batch_norm, "native_batch_norm_backward": native_batch_norm_backward,
-       "native_layer_norm": native_layer_norm,
+       "native_layer_norm": native_layer_norm, "convolution_backward": convolution_backward,
        "_amp_foreach_non_finite_check_and_unscale_": lambda *ignored: None,
        "_amp_update_scale_": lambda scale, *ignored: scale}
