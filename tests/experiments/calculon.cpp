@@ -19,6 +19,11 @@ namespace {
 
 const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/calculon/";
 
+const Catalog& catalog() {
+  static const Catalog catalog;
+  return catalog;
+}
+
 std::map<std::string, std::string> settings_of(const Job& job) {
   std::map<std::string, std::string> settings;
   for (const JobSetting& one : job.settings) CHECK(settings.emplace(one.key, one.value).second);
@@ -26,7 +31,7 @@ std::map<std::string, std::string> settings_of(const Job& job) {
 }
 
 Job job_of(const std::string& execution, const std::string& model) {
-  return read_job(kFolder + execution + ".json", {{}, 0, kFolder + model + ".json"}, Catalog());
+  return read_job(kFolder + execution + ".json", {{}, 0, kFolder + model + ".json"}, catalog());
 }
 
 std::string refusal(const std::string& text, const std::string& model = kFolder + "gpt3-175B.json",
@@ -35,7 +40,7 @@ std::string refusal(const std::string& text, const std::string& model = kFolder 
   const std::string path = (folder / "execution.json").string();
   std::ofstream(path) << text;
   try {
-    read_job(path, {{}, gpus, model}, Catalog());
+    read_job(path, {{}, gpus, model}, catalog());
   } catch (const core::InputError& error) {
     return error.what();
   }
@@ -88,7 +93,7 @@ TEST_CASE("an execution and a model of Calculon are the run of the paper's table
 }
 
 TEST_CASE("a model of the catalog stands for Calculon's") {
-  const Job job = read_job(kFolder + "gpt3-175B_full.json", {{}, 0, "gpt3-175b"}, Catalog());
+  const Job job = read_job(kFolder + "gpt3-175B_full.json", {{}, 0, "gpt3-175b"}, catalog());
   CHECK(settings_of(job).at("model.layers") == "96");
 }
 

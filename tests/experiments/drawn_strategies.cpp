@@ -162,8 +162,11 @@ TEST_CASE("every strategy that the rules let through runs, composed as coupled, 
     for (const std::string& one : sets) told += one + " ";
     INFO(told);
     const Experiment& experiment = sweep.experiments.at(0);
+    bool shows_another = false;
     for (const Key& key : all)
-      if (experiment.settings.at(key.name) != defaults.at(key.name)) ++configurations[key.name];
+      if (experiment.settings.at(key.name) != defaults.at(key.name))
+        shows_another = configurations[key.name]++ == 0 || shows_another;
+    if (valid > 150 && !shows_another) continue;
     core::step::Configuration configuration = configure(experiment, graphs);
     REQUIRE(core::memory::peak(configuration.model, configuration.strategy, configuration.gpu).total() > 0);
     std::vector<core::step::StepResult> results;
