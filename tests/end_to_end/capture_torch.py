@@ -1,5 +1,6 @@
 """Scripts of PyTorch that are captured without a GPU: their collectives are those of a real run over gloo, their memory and FLOPs
-have closed forms, and what is not understood is refused. Exits with 77 where torch is not installed."""
+have closed forms, and what is not understood is refused. Exits with 77 where torch is not installed. Usage: capture_torch.py
+[--brief | TEST...]; --brief runs those of a few seconds."""
 
 import collections
 import concurrent.futures
@@ -19,6 +20,7 @@ import h5py
 
 from program import ROOT, run
 
+BRIEF = ["Page", "Costs.test_memory_is_that_of_a_plain_account", "Refusals.test_bad_words_are_refused"]
 SCRIPTS = ROOT / "tests" / "end_to_end" / "torch_scripts"
 PAGE = (ROOT / "docs" / "capture_torch.md").read_text()
 EXPERIMENT = """
@@ -340,4 +342,7 @@ if __name__ == "__main__":
     if not importlib.util.find_spec("torch"):
         print("skipped: torch is not installed for this python3 (Debian: python3-torch)")
         sys.exit(77)
+    if "--brief" in sys.argv:
+        sys.argv.remove("--brief")
+        sys.argv += BRIEF
     unittest.main(verbosity=2)
