@@ -72,11 +72,11 @@ bool is_launchable(const Extent3& grid, const Extent3& block) {
          threads > 0 && threads <= 1024 && block.z <= 64;
 }
 
-Error launch(const char* call, const void* stub, const Extent3& grid, const Extent3& block, void** values,
+Error launch(const char* call, const void* function, const Extent3& grid, const Extent3& block, void** values,
              std::size_t shared_bytes, void* stream, unsigned attributes) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
-  const auto found = of.kernels.find(stub);
+  const auto found = of.kernels.find(function);
   if (found == of.kernels.end())
     end_capture(std::string(call) +
                 ": the kernel is not registered: it was compiled without its device code "
@@ -111,14 +111,14 @@ char __cudaInitModule(void**) {
   return 1;
 }
 
-void __cudaRegisterFunction(void**, const char* stub, char*, const char* device_name, int, void*, void*, void*, void*,
-                            int*) {
+void __cudaRegisterFunction(void**, const char* function, char*, const char* device_name, int, void*, void*, void*,
+                            void*, int*) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
   Kernel kernel;
   kernel.name = demangled(device_name);
   kernel.parameters = parameters(kernel.name, kernel.are_parameters_known);
-  of.kernels[stub] = std::move(kernel);
+  of.kernels[function] = std::move(kernel);
 }
 
 /// Variables of the device are known to be there; their functions (cudaGetSymbolAddress and others) are not modelled.
@@ -139,25 +139,25 @@ Error __cudaPopCallConfiguration(Extent3* grid, Extent3* block, std::size_t* sha
   return kSuccess;
 }
 
-Error cudaLaunchKernel(const void* stub, Extent3 grid, Extent3 block, void** values, std::size_t shared_bytes,
+Error cudaLaunchKernel(const void* function, Extent3 grid, Extent3 block, void** values, std::size_t shared_bytes,
                        void* stream) {
-  return launch("cudaLaunchKernel", stub, grid, block, values, shared_bytes, stream, 0);
+  return launch("cudaLaunchKernel", function, grid, block, values, shared_bytes, stream, 0);
 }
 
-Error cudaLaunchCooperativeKernel(const void* stub, Extent3 grid, Extent3 block, void** values,
+Error cudaLaunchCooperativeKernel(const void* function, Extent3 grid, Extent3 block, void** values,
                                   std::size_t shared_bytes, void* stream) {
-  return launch("cudaLaunchCooperativeKernel", stub, grid, block, values, shared_bytes, stream, 0);
+  return launch("cudaLaunchCooperativeKernel", function, grid, block, values, shared_bytes, stream, 0);
 }
 
-Error cudaLaunchKernelExC(const LaunchConfiguration* with, const void* stub, void** values) {
+Error cudaLaunchKernelExC(const LaunchConfiguration* with, const void* function, void** values) {
   if (with == nullptr) return kInvalidValue;
-  return launch("cudaLaunchKernelExC", stub, with->grid, with->block, values, with->shared_bytes, with->stream,
+  return launch("cudaLaunchKernelExC", function, with->grid, with->block, values, with->shared_bytes, with->stream,
                 with->attribute_count);
 }
 
-/// nvcc of CUDA 13 registers a kernel and then asks for it; the capture's kernels are the stubs themselves.
-Error __cudaGetKernel(void** out, const void* stub) {
-  *out = const_cast<void*>(stub);
+/// nvcc of CUDA 13 registers a kernel and then asks for it; the capture's kernels are the functions themselves.
+Error __cudaGetKernel(void** out, const void* function) {
+  *out = const_cast<void*>(function);
   return kSuccess;
 }
 Error __cudaLaunchKernel(void* kernel, Extent3 grid, Extent3 block, void** values, std::size_t shared_bytes,
@@ -166,10 +166,10 @@ Error __cudaLaunchKernel(void* kernel, Extent3 grid, Extent3 block, void** value
 }
 
 /// Attributes are recorded and have no effect: no occupancy is computed of them.
-Error cudaFuncSetAttribute(const void* stub, int attribute, int value) {
+Error cudaFuncSetAttribute(const void* function, int attribute, int value) {
   Session& of = session();
   const std::lock_guard lock(of.mutex);
-  const auto found = of.kernels.find(stub);
+  const auto found = of.kernels.find(function);
   Line line("cudaFuncSetAttribute");
   if (found == of.kernels.end()) return recorded(line, kInvalidValue);
   return recorded(line.text("kernel", found->second.name).number("attribute", attribute).number("value", value));

@@ -69,7 +69,7 @@ struct Session {
   Settings settings;
   Record record;
   DeviceMemory memory;
-  std::unordered_map<const void*, Kernel> kernels;  // by the address of the host's stub
+  std::unordered_map<const void*, Kernel> kernels;  // by the address of the host's function that launches it
   std::unordered_set<Stream*> streams;
   std::unordered_set<Event*> events;
   std::unordered_set<Communicator*> communicators;
