@@ -6,7 +6,7 @@ set_target_properties(manyworlds PROPERTIES
 install(TARGETS manyworlds RUNTIME_DEPENDENCY_SET needed RUNTIME)
 install(RUNTIME_DEPENDENCY_SET needed COMPONENT libraries EXCLUDE_FROM_ALL
   PRE_EXCLUDE_REGEXES "^lib(mpi|open-|pmix|mpich)" "^lib(c|m|pthread|dl|rt)\\.so" "^ld-linux"
-  POST_INCLUDE_REGEXES "lib(yaml-cpp|fmt|hdf5|muparserx|xxhash|sz|aec|stdc\\+\\+|gcc_s)[^/]*$"
+  POST_INCLUDE_REGEXES "lib(yaml-cpp|fmt|hdf5|muparserx|xxhash|sqlite3|sz|aec|stdc\\+\\+|gcc_s)[^/]*$"
   POST_EXCLUDE_REGEXES ".*")
 
 # Manual pages and completion are made by the program, of its own help.

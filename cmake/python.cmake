@@ -39,6 +39,6 @@ install(TARGETS manyworlds RUNTIME_DEPENDENCY_SET needed_by_python RUNTIME DESTI
         EXCLUDE_FROM_ALL)
 install(RUNTIME_DEPENDENCY_SET needed_by_python
   PRE_EXCLUDE_REGEXES "^lib(mpi|open-|pmix|mpich)" "^lib(c|m|pthread|dl|rt)\\.so" "^ld-linux"
-  POST_INCLUDE_REGEXES "lib(yaml-cpp|fmt|hdf5|muparserx|xxhash|sz|aec|stdc\\+\\+|gcc_s)[^/]*$"
+  POST_INCLUDE_REGEXES "lib(yaml-cpp|fmt|hdf5|muparserx|xxhash|sqlite3|sz|aec|stdc\\+\\+|gcc_s)[^/]*$"
   POST_EXCLUDE_REGEXES ".*"
   LIBRARY DESTINATION ${folder}/lib COMPONENT wheel EXCLUDE_FROM_ALL)

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
-#include "experiments/text/json.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
@@ -95,9 +94,9 @@ bool is_nccl_inspector(std::string_view text) {
   return text.find("\"coll_perf\"") != text.npos && text.find("\"coll_exec_time_us\"") != text.npos;
 }
 
-std::vector<NcclTestRow> parse_nccl_inspector(std::string_view text, const std::string& name) {
+void for_each_inspector_object(std::string_view text, const std::string& name,
+                               const std::function<void(const JsonView& object, int line)>& visit) {
   check_text(text, name);
-  InspectorReader reader;
   int line = 1;
   std::size_t objects = 0;
   while (true) {
@@ -110,13 +109,18 @@ std::vector<NcclTestRow> parse_nccl_inspector(std::string_view text, const std::
     if (++objects > kMaxObjects) throw InputError(fmt::format("holds more than {} objects", kMaxObjects), name, line);
     try {
       const nlohmann::json object = parse_json(text.substr(0, length), name);
-      reader.add(JsonView(object), line);
+      visit(JsonView(object), line);
     } catch (const InputError& error) {
       throw InputError(error.what(), name, line);
     }
     line += static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), '\n'));
     text.remove_prefix(length);
   }
+}
+
+std::vector<NcclTestRow> parse_nccl_inspector(std::string_view text, const std::string& name) {
+  InspectorReader reader;
+  for_each_inspector_object(text, name, [&](const JsonView& object, int line) { reader.add(object, line); });
   std::vector<NcclTestRow> rows = reader.rows();
   if (rows.empty()) throw InputError("has no collective of several ranks that nccl-tests has too", name, 1);
   return rows;

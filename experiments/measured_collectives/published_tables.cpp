@@ -73,10 +73,14 @@ CsvTable with_known_columns(const CsvTable& table) {
 
 }  // namespace
 
-CsvTable parse_measurements(std::string_view text, const std::string& name) {
-  if (import::is_nccl_inspector(text)) return as_collectives(import::parse_nccl_inspector(text, name), name);
-  if (import::is_nccl_tests(text)) return as_collectives(import::parse_nccl_tests(text, name), name);
-  return with_known_columns(import::parse_csv(text, name));
+CsvTable parse_measurements(std::string_view text, const std::string& name, const std::string& gpu) {
+  const bool is_log = import::is_nccl_inspector(text);
+  if (!is_log && !import::is_nccl_tests(text)) return with_known_columns(import::parse_csv(text, name));
+  std::vector<import::NcclTestRow> rows =
+      is_log ? import::parse_nccl_inspector(text, name) : import::parse_nccl_tests(text, name);
+  for (import::NcclTestRow& row : rows)
+    if (row.device.empty()) row.device = gpu;
+  return as_collectives(rows, name);
 }
 
 }  // namespace manyworlds::experiments::measured

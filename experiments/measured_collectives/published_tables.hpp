@@ -7,8 +7,8 @@
 namespace manyworlds::experiments::measured {
 
 /// Parses a table of measurements: a CSV file, or what nccl-tests prints or NCCL's Inspector writes, which becomes a
-/// table of collectives. A table of training steps that is known under its own columns gets those of
-/// training_steps.csv. Lines stay those of the file.
-import::CsvTable parse_measurements(std::string_view text, const std::string& name);
+/// table of collectives, of the GPU `gpu` where they do not name it. A table of training steps that is known under its
+/// own columns gets those of training_steps.csv. Lines stay those of the file.
+import::CsvTable parse_measurements(std::string_view text, const std::string& name, const std::string& gpu = {});
 
 }  // namespace manyworlds::experiments::measured

@@ -21,6 +21,7 @@ struct Imported {
   Dependencies dependencies;
   double recorded_us = 0;            // what the programs took as recorded, from their beginning; 0: not known
   std::vector<std::string> account;  // what users are told besides: counts, offsets of clocks; a line each
+  std::string refused;               // why there are no programs, though the files were read; empty: there are
 };
 
 }  // namespace manyworlds::experiments::programs

@@ -9,6 +9,11 @@
 
 #include "core/base/error.hpp"
 #include "experiments/goal/goal_file.hpp"
+#include "experiments/import/nccl_inspector.hpp"
+#include "experiments/kineto/read_kineto.hpp"
+#include "experiments/nccl_logs/flight_dump.hpp"
+#include "experiments/nccl_logs/read_inspector.hpp"
+#include "experiments/nsys/read_nsys.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "experiments/simai/collectives_file.hpp"
 #include "experiments/simai/workload_file.hpp"
@@ -53,9 +58,9 @@ bool is_chakra_prefix(const std::string& path) {
   return std::filesystem::exists(path + ".0" + kChakra) || std::filesystem::exists(path + ".0.et.gz");
 }
 
-const std::array<Format, 7>& formats() {
+const std::array<Format, 10>& formats() {
   using Paths = std::vector<std::string>;
-  static const std::array<Format, 7> all{{
+  static const std::array<Format, 10> all{{
       {"a program file", false,
        [](const std::string&, std::string_view head) { return programs::is_program_file(head); },
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
@@ -80,7 +85,20 @@ const std::array<Format, 7>& formats() {
        [](const Paths& paths, const AnyOptions& options) { return goal::read_goal(paths.front(), options.goal); }},
       {"traces of PyTorch's profiler", true,
        [](const std::string&, std::string_view head) { return kineto::is_kineto_trace(head); },
-       [](const Paths& paths, const AnyOptions& options) { return kineto::read_kineto(paths, options.kineto); }},
+       [](const Paths& paths, const AnyOptions& options) { return kineto::read_kineto(paths, options.profiler); }},
+      {"exports of Nsight Systems", true,
+       [](const std::string&, std::string_view head) { return nsys::is_nsys_export(head); },
+       [](const Paths& paths, const AnyOptions& options) { return nsys::read_nsys(paths, options.profiler); }},
+      {"dumps of PyTorch's flight recorder", true,
+       [](const std::string&, std::string_view head) { return nccl_logs::is_flight_dump(head); },
+       [](const Paths& paths, const AnyOptions& options) {
+         return nccl_logs::read_flight_recorder(paths, options.flight);
+       }},
+      {"logs of NCCL's Inspector", true,
+       [](const std::string&, std::string_view head) {
+         return import::is_nccl_inspector(head) || head.find("\"p2p_perf\"") != head.npos;
+       },
+       [](const Paths& paths, const AnyOptions&) { return nccl_logs::read_inspector(paths); }},
   }};
   return all;
 }

@@ -8,7 +8,8 @@
 #include "experiments/captured/read_captured.hpp"
 #include "experiments/chakra/read_traces.hpp"
 #include "experiments/goal/read_goal.hpp"
-#include "experiments/kineto/read_kineto.hpp"
+#include "experiments/nccl_logs/read_flight_recorder.hpp"
+#include "experiments/profiler_traces/import_traces.hpp"
 #include "experiments/programs/imported.hpp"
 #include "experiments/simai/workload.hpp"
 
@@ -16,21 +17,23 @@ namespace manyworlds::experiments::traces {
 
 /// What readers of single formats are told; each takes its own.
 struct AnyOptions {
-  kineto::ReadOptions kineto;
+  profiler::ReadOptions profiler;  // of PyTorch's and of Nsight Systems
   captured::ReadOptions captured;
   chakra::TraceOptions chakra;
   simai::RunOptions simai;
   goal::GoalOptions goal;
+  nccl_logs::FlightOptions flight;
 };
 
 /// Returns whether a file is of a format that read_any() reads, by its first bytes or, of Chakra's, by its name; or is
 /// a folder with records of a captured program.
 bool is_any(const std::string& path);
 
-/// Reads files of one format: traces of PyTorch's profiler, one per rank; records of a captured program, or their
-/// folder; the traces of Chakra at a prefix, or one of
-/// them; a workload of SimAI, a table of AICB, a schedule of GOAL, or our own program file. Throws core::InputError for
-/// what its reader refuses, for several files of a format that has one, and for a format that is none of these.
+/// Reads files of one format: traces of PyTorch's profiler, exports of Nsight Systems, dumps of PyTorch's flight
+/// recorder or logs of NCCL's Inspector, one per rank; records of a
+/// captured program, or their folder; the traces of Chakra at a prefix, or one of them; a workload of
+/// SimAI, a table of AICB, a schedule of GOAL, or our own program file. Throws core::InputError for what its reader
+/// refuses, for several files of a format that has one, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

@@ -10,9 +10,9 @@
 
 #include "core/base/error.hpp"
 #include "core/step/run/simulation_context.hpp"
+#include "experiments/kineto/byte_stream.hpp"
+#include "experiments/kineto/parse_trace.hpp"
 #include "experiments/kineto/read_kineto.hpp"
-#include "experiments/kineto_events/byte_stream.hpp"
-#include "experiments/kineto_events/parse_trace.hpp"
 #include "experiments/programs/timed_programs.hpp"
 
 using namespace manyworlds;
@@ -79,9 +79,9 @@ std::vector<double> starts_of(const programs::RankProgram& program) {
 std::vector<double> start_errors(const programs::RankProgram& program, const std::string& file) {
   kineto::ByteStream bytes(file);
   std::istream text(&bytes);
-  const kineto::RankTrace trace = kineto::parse_trace(text, file);
+  const profiler::RankTrace trace = kineto::parse_trace(text, file);
   std::vector<std::vector<double>> recorded(trace.streams.size());
-  for (const kineto::DeviceOp& op : trace.ops) recorded[op.stream].push_back(static_cast<double>(op.start) * 1e-3);
+  for (const profiler::DeviceOp& op : trace.ops) recorded[op.stream].push_back(static_cast<double>(op.start) * 1e-3);
   std::erase_if(recorded, [](const std::vector<double>& stream) { return stream.empty(); });
   std::vector<std::size_t> next(recorded.size());
   const std::vector<double> starts = starts_of(program);
@@ -101,7 +101,7 @@ double megabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-void replay(const std::vector<std::string>& files, const kineto::ReadOptions& options, bool tells) {
+void replay(const std::vector<std::string>& files, const profiler::ReadOptions& options, bool tells) {
   const auto begun = std::chrono::steady_clock::now();
   const programs::Imported imported = kineto::read_kineto(files, options);
   const std::chrono::duration<double> read = std::chrono::steady_clock::now() - begun;
@@ -126,15 +126,15 @@ void replay(const std::vector<std::string>& files, const kineto::ReadOptions& op
 
 int main(int count, char** words) {
   std::vector<std::string> files;
-  kineto::ReadOptions options;
-  options.collectives = kineto::Collectives::as_recorded;
+  profiler::ReadOptions options;
+  options.collectives = profiler::Collectives::as_recorded;
   bool tells = false;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     if (word == "--step" && i + 1 < count)
       options.step = std::stoll(words[++i]);
     else if (word == "--alike")
-      options.alike = true, options.collectives = kineto::Collectives::simulated;
+      options.alike = true, options.collectives = profiler::Collectives::simulated;
     else if (word == "--account")
       tells = true;
     else

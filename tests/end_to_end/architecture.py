@@ -23,6 +23,7 @@ AT_HOME = {  # external headers, and the rooms that alone may see them
     r"(boost/|asio)": ("farm/http", "farm/serve", "farm/worker"),
     r"cxxopts": ("farm/cli/parsing", "farm/cli/options"),
     r"(hdf5|H5)": ("io/results",),
+    r"sqlite3": ("experiments/nsys",),
     r"yaml-cpp": ("experiments/text",),
     r"toml\+\+": ("experiments/text",),
     r"mpParser": ("experiments/text",),

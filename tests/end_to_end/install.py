@@ -57,7 +57,7 @@ class Installed(unittest.TestCase):
         self.assertTrue(paths[0].startswith("$ORIGIN/../lib"), paths)
         self.assertEqual([path for path in paths if str(BUILD) in path or str(self.directory) in path], [])
         found = dict(re.findall(r"^\s*(lib[\w+-]+)\S* => (\S.*) \(0x", run("ldd", program), re.MULTILINE))
-        for library in ("libyaml-cpp", "libfmt", "libmuparserx", "libxxhash"):
+        for library in ("libyaml-cpp", "libfmt", "libmuparserx", "libsqlite3", "libxxhash"):
             self.assertTrue(pathlib.Path(found[library]).resolve().is_relative_to(tree.resolve()), found[library])
         for library, path in found.items():  # the site's
             if library.startswith(("libmpi", "libc", "libm")) and library in ("libmpi", "libc", "libm"):
@@ -102,7 +102,7 @@ class Recipes(unittest.TestCase):
             py_compile.compile(str(recipe), cfile=f"{directory}/recipe.pyc", doraise=True)
         text = recipe.read_text()
         wanted = set(re.findall(r'depends_on\("([\w-]+)', text))
-        for needed in ("boost", "cxxopts", "eigen", "fmt", "hdf5", "mpi", "muparserx", "nlohmann-json", "tomlplusplus", "xxhash", "yaml-cpp"):
+        for needed in ("boost", "cxxopts", "eigen", "fmt", "hdf5", "mpi", "muparserx", "nlohmann-json", "sqlite", "tomlplusplus", "xxhash", "yaml-cpp"):
             self.assertIn(needed, wanted)
         least = re.search(r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text()).group(1)
         self.assertIn(f'"cmake@{least}:"', text)

@@ -76,7 +76,7 @@ class Package(unittest.TestCase):
         self.assertGreater(len(paragraph), 2)
         needed = [words.split()[0] for words in self.field("Depends").split(", ")]
         self.assertEqual(len({"openmpi-bin", "mpich"} & set(needed)), 1, needed)  # what it was built with
-        for library in ("libc6", "libhdf5", "libyaml-cpp", "libfmt", "libmuparserx", "libxxhash"):
+        for library in ("libc6", "libhdf5", "libyaml-cpp", "libfmt", "libmuparserx", "libsqlite3", "libxxhash"):
             self.assertTrue([name for name in needed if name.startswith(library)], f"{library} of {needed}")
         self.assertEqual([name for name in needed if name.endswith("-dev")], [])
 

@@ -3,6 +3,7 @@ what is refused."""
 
 import json
 import pathlib
+import pickle
 import re
 import shutil
 import tempfile
@@ -199,7 +200,9 @@ class Programs(unittest.TestCase):
         for name, path, words, gpus in (
                 ("simai", tests / "simai" / "microAllReduce.txt", ("--ranks", 8), 8),
                 ("kineto", tests / "kineto" / "event_sync_multi_stream.json.gz", (), 1),
-                ("goal", ROOT / "tests" / "fuzz" / "seeds" / "goal" / "two_ranks.goal", (), 2)):
+                ("goal", ROOT / "tests" / "fuzz" / "seeds" / "goal" / "two_ranks.goal", (), 2),
+                ("nsys", ROOT / "tests" / "fuzz" / "seeds" / "nsys" / "small.sqlite", (), 1),
+                ("inspector", ROOT / "tests" / "fuzz" / "seeds" / "inspector" / "log.jsonl", (), 2)):
             with self.subTest(name):
                 told = run("program", path, *words, "--to", f"{name}.jsonl", directory=self.directory).stdout
                 self.assertRegex(told, rf"ranks +{gpus}, ")
@@ -209,6 +212,58 @@ class Programs(unittest.TestCase):
                     f"name: {name}\nbase:\n  program: {{file: {name}.jsonl}}\n"
                     f"  cluster: {{gpu: h100_sxm, nodes: 1, gpus_per_node: {gpus}, nic_gbps: 400}}\nobjective: step_time_s\n")
                 self.assertIn("step time", run("run", f"{name}.yaml", directory=self.directory).stdout)
+
+    def test_dumps_of_a_flight_recorder_say_who_lacks_what(self):
+        """Pickles of any protocol are what JSON of the same dump is; a rank that hangs is told, and nothing is written."""
+        def dump(rank, calls):
+            entries = [{"record_id": i, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": i + 1,
+                        "p2p_seq_id": 0, "op_id": i + 1, "profiling_name": "nccl:all_reduce", "time_created_ns": 10 ** 18 + i,
+                        "input_sizes": [[1 << 20]], "input_dtypes": ["BFloat16"], "output_sizes": [[1 << 20]],
+                        "output_dtypes": ["BFloat16"], "state": "completed" if i < calls - 1 else "started",
+                        "time_discovered_started_ns": None, "retired": True, "timeout_ms": 600000, "is_p2p": False,
+                        "frames": [{"name": "main", "filename": "train.py", "line": 7}]} for i in range(calls)]
+            return {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}},
+                    "nccl_version": "2.27.3", "pg_status": {"0": {"last_enqueued_collective": calls}}, "entries": entries}
+
+        for rank, protocol in enumerate((2, 3, 4, 5)):
+            (self.directory / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump(rank, 3), protocol=protocol))
+            (self.directory / f"json_rank_{rank}").write_text(json.dumps(dump(rank, 3)))
+            (self.directory / f"hang_rank_{rank}").write_bytes(pickle.dumps(dump(rank, 2 if rank == 1 else 3), protocol=2))
+        names = {kind: [f"{kind}_rank_{rank}" for rank in range(4)] for kind in ("nccl_trace", "json", "hang")}
+        for kind in ("nccl_trace", "json"):
+            told = run("program", *names[kind], "--to", f"{kind}.jsonl", directory=self.directory).stdout
+            self.assertIn("all ranks called the same collectives in the same order", told)
+        texts = [(self.directory / f"{kind}.jsonl").read_text().splitlines()[1:] for kind in ("nccl_trace", "json")]
+        self.assertEqual(texts[0], texts[1])
+        self.assertEqual("\n".join(texts[0]).count('"bytes":2097152'), 3)
+        told = run("program", *names["hang"], directory=self.directory).stdout
+        self.assertIn("collective 3 differs: all_reduce of 2097152 bytes on ranks 0,2-3, missing on rank 1, where the last is 2 "
+                      "(all_reduce, started)", told)
+        error = run("program", *names["hang"], "--to", "no.jsonl", directory=self.directory, expect=2).stderr
+        self.assertIn("has no programs for --to: its ranks did not call the same", error)
+        self.assertFalse((self.directory / "no.jsonl").exists())
+        (self.directory / "evil_rank_0").write_bytes(pickle.dumps(pathlib.Path("/")))
+        error = run("program", "evil_rank_0", directory=self.directory, expect=2).stderr
+        self.assertRegex(error, "the opcode (STACK_)?GLOBAL, which plain values do not need")
+
+    def test_commands_of_the_pages_run(self):
+        seeds = ROOT / "tests" / "fuzz" / "seeds"
+        shutil.copy(seeds / "nsys" / "small.sqlite", self.directory / "rank-0.sqlite")
+        for rank in range(2):
+            shutil.copy(seeds / "flight" / "dump.json", self.directory / f"nccl_trace_rank_{rank}")
+        (self.directory / "nccl-inspector-17").mkdir()
+        for name in ("nccl-inspector-17/node0.log", "nccl-inspector.log"):
+            shutil.copy(seeds / "inspector" / "log.jsonl", self.directory / name)
+        for page, outputs in (("traces_nsys", ["rank 0: process"]), ("flight_recorder", ["all ranks called the same"]),
+                              ("nccl_inspector", ["all_reduce_2", "operations of 2 ranks"])):
+            text = (ROOT / "docs" / f"{page}.md").read_text()
+            commands = re.findall(r"^    (manyworlds .*)$", text, re.MULTILINE)
+            self.assertEqual(len(commands), len(outputs), page)
+            for command, output in zip(commands, outputs):
+                words = [name for word in command.split()[1:]
+                         for name in (sorted(str(path.relative_to(self.directory)) for path in self.directory.glob(word))
+                                      if "*" in word else [word])]
+                self.assertIn(output, run(*words, directory=self.directory).stdout)
 
     def test_an_experiment_is_written_and_comes_back(self):
         """As a program file, as traces of Chakra and as a schedule of GOAL, whose times are whole nanoseconds."""

@@ -6,9 +6,9 @@
 using namespace manyworlds;
 using namespace manyworlds::tests;
 using namespace manyworlds::experiments::programs;
-using manyworlds::experiments::kineto::Collectives;
 using manyworlds::experiments::kineto::read_kineto;
-using manyworlds::experiments::kineto::ReadOptions;
+using manyworlds::experiments::profiler::Collectives;
+using manyworlds::experiments::profiler::ReadOptions;
 
 namespace {
 

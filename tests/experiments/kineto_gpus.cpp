@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/kineto_events/event_kinds.hpp"
+#include "experiments/profiler_events/event_kinds.hpp"
 
 using namespace manyworlds::experiments;
 
@@ -14,8 +14,8 @@ TEST_CASE("GPUs that traces name are in the catalog") {
         "NVIDIA A100 80GB PCIe", "NVIDIA B300", "NVIDIA H20", "AMD Instinct MI325X", "AMD Instinct MI355X",
         "NVIDIA A800-SXM4-80GB", "NVIDIA GB300", "NVIDIA A100-PCIE-40GB"}) {
     INFO(name);
-    CHECK(catalog.entries("gpus").contains(kineto::catalog_gpu(name)));
+    CHECK(catalog.entries("gpus").contains(profiler::catalog_gpu(name)));
   }
-  CHECK(kineto::catalog_gpu("NVIDIA A100-PG509-200").empty());
-  CHECK(kineto::catalog_gpu("AMD Radeon Graphics").empty());
+  CHECK(profiler::catalog_gpu("NVIDIA A100-PG509-200").empty());
+  CHECK(profiler::catalog_gpu("AMD Radeon Graphics").empty());
 }

@@ -1,7 +1,7 @@
 // Traces of several ranks: their collectives and their clocks.
 #include <map>
 
-#include "experiments/kineto_events/communication.hpp"
+#include "experiments/profiler_events/communication.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "tests/experiments/kineto_traces.hpp"
 
@@ -10,8 +10,8 @@ using namespace manyworlds::tests;
 using namespace manyworlds::experiments;
 using namespace manyworlds::experiments::programs;
 using core::collective::Kind;
-using kineto::Collectives;
-using kineto::ReadOptions;
+using profiler::Collectives;
+using profiler::ReadOptions;
 
 namespace {
 
@@ -53,7 +53,7 @@ std::string account(const Imported& imported) {
 
 TEST_CASE("a clock that is 3 ms ahead is found by the ends of collectives") {
   const std::vector<std::string> texts{reducing(0, 100, 9, 0).of_rank(0, 2), reducing(1, 300, 9, 3000).of_rank(1, 2)};
-  const kineto::MatchedCollectives all = kineto::match_collectives({parse_text(texts[0]), parse_text(texts[1])});
+  const profiler::MatchedCollectives all = profiler::match_collectives({parse_text(texts[0]), parse_text(texts[1])});
   CHECK(all.clocks[1].compared == 9);
   CHECK(std::abs(all.clocks[1].ahead - 3'000'000) <= 50'000);
   CHECK(all.clocks[1].spread <= 2'000);
@@ -96,8 +96,8 @@ TEST_CASE("the bytes of collectives are those of our definitions") {
                         const std::string& more = "") {
     TraceText trace;
     trace.launched(kNccl, 0, 5, 10, 20, 1, 1, nccl(collective, in, out, more));
-    const kineto::RankTrace read = parse_text(trace.text());
-    return kineto::named_collective(read.communications.at(0), read.names);
+    const profiler::RankTrace read = parse_text(trace.text());
+    return profiler::named_collective(read.communications.at(0), read.names);
   };
   CHECK(named("_allgather_base", 500, 1000)->bytes == 4000);
   CHECK(named("_allgather_base", 500, 1000)->kind == Kind::all_gather);
@@ -112,17 +112,17 @@ TEST_CASE("the bytes of collectives are those of our definitions") {
   CHECK_FALSE(named("send", 1000, 1000));
   CHECK_FALSE(named("gather", 1000, 1000));
   CHECK_FALSE(named("allreduce", 0, 0));
-  CHECK(kineto::bytes_of_dtype("BFloat16") == 2);
-  CHECK(kineto::bytes_of_dtype("Float8_e4m3fn") == 1);
+  CHECK(profiler::bytes_of_dtype("BFloat16") == 2);
+  CHECK(profiler::bytes_of_dtype("Float8_e4m3fn") == 1);
 }
 
 TEST_CASE("ranks of a group are read of texts, also where most are left out") {
   using Ranks = std::vector<std::uint32_t>;
-  CHECK(kineto::ranks_of_text("[0, 1, 5]", 3) == Ranks{0, 1, 5});
-  CHECK(kineto::ranks_of_text("[0, 8, ..., 56]", 8) == Ranks{0, 8, 16, 24, 32, 40, 48, 56});
-  CHECK(kineto::ranks_of_text("[0, 8, ..., 50]", 8).empty());
-  CHECK(kineto::ranks_of_text("[0, 0]", 2).empty());
-  CHECK(kineto::ranks_of_text("none", 2).empty());
+  CHECK(profiler::ranks_of_text("[0, 1, 5]", 3) == Ranks{0, 1, 5});
+  CHECK(profiler::ranks_of_text("[0, 8, ..., 56]", 8) == Ranks{0, 8, 16, 24, 32, 40, 48, 56});
+  CHECK(profiler::ranks_of_text("[0, 8, ..., 50]", 8).empty());
+  CHECK(profiler::ranks_of_text("[0, 0]", 2).empty());
+  CHECK(profiler::ranks_of_text("none", 2).empty());
 }
 
 TEST_CASE("a transfer has a sender and a receiver") {

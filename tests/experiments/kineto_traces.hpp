@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/kineto/parse_trace.hpp"
 #include "experiments/kineto/read_kineto.hpp"
-#include "experiments/kineto_events/parse_trace.hpp"
 #include "experiments/programs/timed_programs.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
@@ -55,14 +55,14 @@ class TraceText {
   double shift_ = 0;
 };
 
-inline experiments::kineto::RankTrace parse_text(const std::string& text, const std::string& name = "rank-0.json") {
+inline experiments::profiler::RankTrace parse_text(const std::string& text, const std::string& name = "rank-0.json") {
   std::istringstream stream(text);
   return experiments::kineto::parse_trace(stream, name);
 }
 
 inline experiments::programs::Imported import_text(const std::vector<std::string>& texts,
-                                                   const experiments::kineto::ReadOptions& options = {}) {
-  std::vector<experiments::kineto::RankTrace> traces;
+                                                   const experiments::profiler::ReadOptions& options = {}) {
+  std::vector<experiments::profiler::RankTrace> traces;
   for (const std::string& text : texts) traces.push_back(parse_text(text, fmt::format("rank-{}.json", traces.size())));
   return experiments::kineto::import_traces(std::move(traces), options);
 }

@@ -109,6 +109,7 @@ Json as_json(const Imported& imported) {
                          {"inferred", imported.dependencies.inferred},
                          {"contradicted", imported.dependencies.contradicted}};
   all["account"] = imported.account;
+  if (!imported.refused.empty()) all["refused"] = imported.refused;
   return all;
 }
 
@@ -158,7 +159,8 @@ StreamPrograms programs_of_spec(const cxxopts::ParseResult& parsed) {
 }
 
 void add_reader_options(cxxopts::Options& options) {
-  options.add_options("readers")("step", "of a profiler's traces: the N of ProfilerStep#N alone",
+  options.add_options("readers")("step",
+                                 "of a profiler's traces: the N of ProfilerStep#N, or of a range of NVTX, alone",
                                  cxxopts::value<std::int64_t>(), "N")(
       "collectives", "of a profiler's traces: simulated, as-recorded, or without-waiting",
       cxxopts::value<std::string>()->default_value("simulated"),
@@ -177,7 +179,8 @@ void add_reader_options(cxxopts::Options& options) {
       cxxopts::value<std::string>()->default_value("last"),
       "WHICH")("kernels", "of records of a capture: a table of what kernels cost", cxxopts::value<std::string>(),
                "FILE")("host-us", "of records of a capture: how long each call takes its thread of the host",
-                       cxxopts::value<double>()->default_value("0"), "US");
+                       cxxopts::value<double>()->default_value("0"),
+                       "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls");
 }
 
 void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
@@ -195,20 +198,21 @@ void read_captured_options(const cxxopts::ParseResult& parsed, experiments::capt
 }
 
 experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
-  using experiments::kineto::Collectives;
+  using experiments::profiler::Collectives;
   experiments::traces::AnyOptions options;
-  if (parsed.count("step") > 0) options.kineto.step = parsed["step"].as<std::int64_t>();
+  if (parsed.count("step") > 0) options.profiler.step = parsed["step"].as<std::int64_t>();
   const auto how = parsed["collectives"].as<std::string>();
   constexpr std::array<const char*, 3> kHow{"simulated", "as-recorded", "without-waiting"};
   const auto found = std::find(kHow.begin(), kHow.end(), how);
   if (found == kHow.end())
     throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
-  options.kineto.collectives = static_cast<Collectives>(found - kHow.begin());
-  options.kineto.alike = parsed.count("alike") > 0;
+  options.profiler.collectives = static_cast<Collectives>(found - kHow.begin());
+  options.profiler.alike = parsed.count("alike") > 0;
   if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
   read_captured_options(parsed, options.captured);
+  options.flight.host_gaps = parsed.count("host-gaps") > 0;
   return options;
 }
 
@@ -237,6 +241,14 @@ void change(Imported& imported, const cxxopts::ParseResult& parsed) {
   imported.recorded_us = 0;  // of what there was before
 }
 
+/// Refuses what needs programs where there are none.
+void check_programs(const Imported& imported, const cxxopts::ParseResult& parsed, const std::string& source) {
+  if (imported.refused.empty()) return;
+  for (const char* option : {"to", "goal", "chakra", "edits", "replicas"})
+    if (parsed.count(option) > 0)
+      throw core::InputError(fmt::format("has no programs for --{}: {}", option, imported.refused), source);
+}
+
 void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
   if (parsed.count("to") > 0) write_file(parsed["to"].as<std::string>(), program_file_text(programs));
   if (parsed.count("goal") > 0)
@@ -253,6 +265,7 @@ std::string account_text(const Imported& imported) {
   if (imported.recorded_us > 0)
     text += fmt::format("{:<16}{}\n", "recorded", io::with_si_prefix(imported.recorded_us * 1e-6, "s"));
   for (const std::string& line : imported.account) text += fmt::format("{:<16}{}\n", "read", line);
+  if (!imported.refused.empty()) text += fmt::format("{:<16}{}\n", "no programs", imported.refused);
   return text;
 }
 
@@ -281,6 +294,7 @@ int run_program(const Invocation& invocation) {
     imported.programs = programs_of_spec(*parsed);
   else
     imported = experiments::traces::read_any(paths, reader_options(*parsed));
+  check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
   write_programs(imported.programs, *parsed);
   if (parsed->count("json") > 0)

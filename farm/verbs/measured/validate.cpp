@@ -88,8 +88,11 @@ void append(std::vector<Row>& to, std::vector<Row> rows) {
 
 Measurements read_tables(const cxxopts::ParseResult& parsed, const experiments::Catalog& catalog) {
   Measurements measurements;
+  const std::string gpu = parsed["gpu"].as<std::string>();
+  if (!gpu.empty() && catalog.entries("gpus").count(gpu) == 0)
+    throw core::InputError(fmt::format("is no GPU of the catalog: '{}' ('manyworlds list gpus')", gpu), "--gpu");
   for (const auto& [name, text] : tables_of(parsed)) {
-    const CsvTable table = measured::parse_measurements(text, name);
+    const CsvTable table = measured::parse_measurements(text, name, gpu);
     if (measured::is_training_steps_table(*table.header))
       append(measurements.steps, measured::read_training_steps(table, catalog));
     else if (measured::is_collectives_table(*table.header))
@@ -150,11 +153,14 @@ void add_switches(Validation& validation) {
 int run_validate(const Invocation& invocation) {
   cxxopts::Options options("manyworlds validate", "Predicted against published measurements, family by family.");
   add_run_options(options);
-  options.add_options()("file", "tables of measurements, or logs of nccl-tests; default: what comes with the program",
-                        cxxopts::value<std::vector<std::string>>(), "FILE")(
-      "o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
+  options.add_options()(
+      "file", "tables of measurements, or logs of nccl-tests or NCCL's Inspector; default: what comes with the program",
+      cxxopts::value<std::vector<std::string>>(),
+      "FILE")("o,output", "the run directory; default: a temporary one", cxxopts::value<std::string>(), "RUN_DIR")(
       "catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
-      cxxopts::value<std::string>()->default_value(""), "DIR")("rows", "print every row")("json", "JSON output")(
+      cxxopts::value<std::string>()->default_value(""),
+      "DIR")("gpu", "the GPU of logs that do not name it, such as those of NCCL's Inspector",
+             cxxopts::value<std::string>()->default_value(""), "GPU")("rows", "print every row")("json", "JSON output")(
       "markdown", "only the accuracy table, as in docs/accuracy.md")("svg", "a picture of measured against predicted",
                                                                      cxxopts::value<std::string>(), "FILE.svg")(
       "leave-one-family-out", "also predict each family with constants fitted to the others")(

@@ -30,6 +30,7 @@ class Manyworlds(CMakePackage):
     depends_on("mpi")
     depends_on("muparserx")
     depends_on("nlohmann-json@3.11:")
+    depends_on("sqlite@3.31:")
     depends_on("tomlplusplus@3:")
     depends_on("xxhash@0.8:")
     depends_on("yaml-cpp@0.7:")
