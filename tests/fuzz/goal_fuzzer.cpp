@@ -1,9 +1,8 @@
 // Any text as a schedule of GOAL: programs whose ranks meet, which are written as GOAL again, or a refusal.
-#include "core/base/error.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/goal/read_goal.hpp"
 #include "experiments/goal/write_goal.hpp"
-#include "tests/fuzz/work_folder.hpp"
+#include "tests/fuzz/checked_programs.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -16,10 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     goal::GoalOptions options;
     options.overhead_ns = size % 2 == 0 ? 200 : 0;
     const programs::StreamPrograms programs = goal::import_goal(text, "g.goal", options).programs;
-    core::workload::check_ranks(programs.ranks, programs.programs.size(), "fuzzed");
-    for (const programs::RankProgram& program : programs.programs)
-      for (std::size_t i = 0; i < program.ops.size(); ++i)
-        for (const std::uint32_t before : program.ops[i].after) fuzz::require(before < i);
+    fuzz::require_programs(programs);
     const goal::GoalFile written = goal::parse_goal_file(goal::goal_text(programs, "g"), "again");
     fuzz::require(written.ranks.size() == file.ranks.size());
   } catch (const core::InputError&) {

@@ -28,7 +28,7 @@ void import(const std::string& text, std::size_t ranks, profiler::Collectives co
     options.collectives = collectives;
     options.alike = alike;
     if (alike) traces[0].rank = 1, traces[0].world = 8;
-    fuzz::require_programs(kineto::import_traces(std::move(traces), options).programs);
+    fuzz::require_measured_programs(kineto::import_traces(std::move(traces), options).programs);
   } catch (const core::InputError& error) {
     fuzz::require_refusal(error, "trace.json");
   }

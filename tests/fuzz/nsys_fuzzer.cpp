@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     profiler::ReadOptions options;
     options.collectives = how;
     try {
-      fuzz::require_programs(nsys::read_nsys({path}, options).programs);
+      fuzz::require_measured_programs(nsys::read_nsys({path}, options).programs);
     } catch (const core::InputError& error) {
       fuzz::require_refusal(error, path);
     }

@@ -1,9 +1,8 @@
 // Any text as a workload of SimAI and as a table of AICB: programs whose ranks meet, or a refusal.
-#include "core/base/error.hpp"
 #include "experiments/programs/check_communication.hpp"
 #include "experiments/simai/collectives_file.hpp"
 #include "experiments/simai/workload.hpp"
-#include "tests/fuzz/work_folder.hpp"
+#include "tests/fuzz/checked_programs.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -15,14 +14,8 @@ void try_to(const Read& read) {
   try {
     const programs::StreamPrograms programs = read().programs;
     fuzz::require(!programs.programs.empty());
-    core::workload::check_ranks(programs.ranks, programs.programs.size(), "fuzzed");
+    fuzz::require_programs(programs);
     programs::check_communication(programs, "fuzzed");
-    for (const programs::RankProgram& program : programs.programs)
-      for (std::size_t i = 0; i < program.ops.size(); ++i) {
-        fuzz::require(program.ops[i].stream < program.streams.size());
-        fuzz::require(program.ops[i].name < programs.names.size());
-        for (const std::uint32_t before : program.ops[i].after) fuzz::require(before < i);
-      }
   } catch (const core::InputError&) {
   }
 }
