@@ -20,13 +20,14 @@ bool is_work(CallKind kind) {
   switch (kind) {
     case CallKind::launch:
     case CallKind::product:
-    case CallKind::collective:
-    case CallKind::send:
-    case CallKind::receive:
       return true;
     default:
-      return false;
+      return is_communication(kind);
   }
+}
+
+bool is_communication(CallKind kind) {
+  return kind == CallKind::collective || kind == CallKind::send || kind == CallKind::receive;
 }
 
 std::uint32_t Words::operator()(std::string_view text) {

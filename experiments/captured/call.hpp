@@ -44,6 +44,8 @@ enum class CallKind : std::uint8_t {
 bool is_part_of_step(CallKind kind);
 /// Returns whether a call gives a device work that takes time.
 bool is_work(CallKind kind);
+/// Returns whether a call moves data between ranks.
+bool is_communication(CallKind kind);
 
 /// `detail` of a release that does not wait for the device.
 inline constexpr std::uint32_t kWithoutWait = 1;

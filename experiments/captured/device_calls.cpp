@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace manyworlds::experiments::captured {
-namespace {
-
-bool is_communication(CallKind kind) {
-  return kind == CallKind::collective || kind == CallKind::send || kind == CallKind::receive;
-}
-
-}  // namespace
 
 bool is_with_itself(const RankRecord& record, const Call& call) {
   if (call.kind != CallKind::send && call.kind != CallKind::receive) return false;

@@ -35,12 +35,26 @@ class Hashes {
   std::vector<std::uint64_t> of_prefix_, power_;
 };
 
+/// How many calls of a kind are between two places.
+class Sums {
+ public:
+  explicit Sums(const std::vector<bool>& is) : before_(is.size() + 1) {
+    for (std::size_t i = 0; i < is.size(); ++i) before_[i + 1] = before_[i] + (is[i] ? 1 : 0);
+  }
+  std::uint32_t between(std::uint32_t begin, std::uint32_t end) const { return before_[end] - before_[begin]; }
+
+ private:
+  std::vector<std::uint32_t> before_;
+};
+
 class Search {
  public:
-  Search(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work)
-      : forms_(forms), size_(static_cast<std::uint32_t>(forms.size())), hashes_(forms), work_before_(forms.size() + 1) {
-    for (std::uint32_t i = 0; i < size_; ++i) work_before_[i + 1] = work_before_[i] + (work[i] ? 1 : 0);
-  }
+  Search(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work, const std::vector<bool>& communication)
+      : forms_(forms),
+        size_(static_cast<std::uint32_t>(forms.size())),
+        hashes_(forms),
+        work_(work),
+        communication_(communication) {}
 
   std::optional<Repetition> find() {
     for (const bool is_reversed : {false, true}) {
@@ -97,26 +111,28 @@ class Search {
     one.begin = at - backward(at, at + period);
     one.end = at + period + forward(at, at + period);
     if (one.end - one.begin < 2 * period) return;
-    const std::uint32_t work = work_before_[one.end] - work_before_[one.begin];
-    if (work == 0) return;
-    const auto rank = [](const Repetition& of, std::uint32_t much) {
-      return std::tuple(-static_cast<std::int64_t>(much), of.period, of.begin);
-    };
-    if (!best_ || rank(one, work) < rank(*best_, most_work_)) best_ = one, most_work_ = work;
+    if (work_.between(one.begin, one.end) == 0) return;
+    if (!best_ || rank(one) < rank(*best_)) best_ = one;
+  }
+
+  /// What is less is found first.
+  std::tuple<bool, std::int64_t, std::uint32_t, std::uint32_t> rank(const Repetition& of) const {
+    return {communication_.between(of.begin, of.begin + of.period) == 0,
+            -static_cast<std::int64_t>(work_.between(of.begin, of.end)), of.period, of.begin};
   }
 
   const std::vector<std::uint64_t>& forms_;
   std::uint32_t size_;
   Hashes hashes_;
-  std::vector<std::uint32_t> work_before_;
+  Sums work_, communication_;
   std::optional<Repetition> best_;
-  std::uint32_t most_work_ = 0;
 };
 
 }  // namespace
 
-std::optional<Repetition> find_repetition(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work) {
-  return Search(forms, work).find();
+std::optional<Repetition> find_repetition(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work,
+                                          const std::vector<bool>& communication) {
+  return Search(forms, work, communication).find();
 }
 
 }  // namespace manyworlds::experiments::captured

@@ -14,10 +14,12 @@ struct Repetition {
   bool operator==(const Repetition&) const = default;
 };
 
-/// Returns the repetition that has the most work: `work` tells which calls are. Of equals that with the shorter period,
-/// then the earlier one; nothing if none has any. Finds all maximal repetitions by the longest Lyndon words that begin
-/// at each place, under an order of the forms and under its reverse (Bannai, I, Inenaga, Nakashima, Takeda, Tsuruta:
-/// "The runs theorem", SIAM J. Comput. 46(5), 2017), in O(n log n).
-std::optional<Repetition> find_repetition(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work);
+/// Returns the repetition that has the most work, of those whose period communicates if there are such: `work` and
+/// `communication` tell which calls are. Of equals that with the shorter period, then the earlier one; nothing if none
+/// has any work. Finds all maximal repetitions by the longest Lyndon words that begin at each place, under an order of
+/// the forms and under its reverse (Bannai, I, Inenaga, Nakashima, Takeda, Tsuruta: "The runs theorem", SIAM J. Comput.
+/// 46(5), 2017), in O(n log n).
+std::optional<Repetition> find_repetition(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work,
+                                          const std::vector<bool>& communication);
 
 }  // namespace manyworlds::experiments::captured

@@ -76,17 +76,18 @@ class Periods {
  public:
   explicit Periods(const RankRecord& record) : record_(record), idle_(idle_places(record)) {
     std::vector<std::uint64_t> forms;
-    std::vector<bool> work;
+    std::vector<bool> work, communication;
     for (std::uint32_t i = 0; i < record.calls.size(); ++i) {
       const Call& call = record.calls[i];
       if (!is_part_of_step(call.kind)) continue;
       places_.push_back(i);
       forms.push_back(call.form);
       work.push_back(is_work(call.kind));
+      communication.push_back(is_communication(call.kind));
       all_work_ += work.back() ? 1 : 0;
     }
     places_.push_back(static_cast<std::uint32_t>(record.calls.size()));
-    found_ = find_repetition(forms, work);
+    found_ = find_repetition(forms, work, communication);
     if (!found_) return;
     for (std::uint32_t i = found_->begin; i < found_->end; ++i) repeated_work_ += work[i] ? 1 : 0;
   }

@@ -15,9 +15,10 @@ namespace {
 using Lines = std::vector<std::string>;
 
 /// The plain search: every period, every stretch.
-std::optional<Repetition> plainly(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work) {
+std::optional<Repetition> plainly(const std::vector<std::uint64_t>& forms, const std::vector<bool>& work,
+                                  const std::vector<bool>& communication) {
   std::optional<Repetition> best;
-  std::int64_t most = 0;
+  std::pair<bool, std::int64_t> most{false, 0};
   const auto size = static_cast<std::uint32_t>(forms.size());
   for (std::uint32_t period = 1; period < size; ++period)
     for (std::uint32_t i = 0; i + period < size; ++i) {
@@ -26,7 +27,9 @@ std::optional<Repetition> plainly(const std::vector<std::uint64_t>& forms, const
       while (end < size && forms[end - period] == forms[end]) ++end;
       if (end - i < 2 * period) continue;
       const std::int64_t works = std::count(work.begin() + i, work.begin() + end, true);
-      if (works > most) best = Repetition{i, end, period}, most = works;
+      const auto first = communication.begin() + i;
+      const std::pair found(std::count(first, first + period, true) > 0, works);
+      if (works > 0 && found > most) best = Repetition{i, end, period}, most = found;
     }
   return best;
 }
@@ -301,9 +304,10 @@ TEST_CASE("the repetition with the most work is that which a plain search finds,
     for (std::uint64_t& form : forms) form = random() % letters;
     if (forms.size() > 6 && random() % 2 == 0)  // some with a long period
       for (std::size_t i = 5; i < forms.size(); ++i) forms[i] = random() % 16 == 0 ? 9 : forms[i - 5];
-    std::vector<bool> work(forms.size());
+    std::vector<bool> work(forms.size()), communication(forms.size());
     for (std::size_t i = 0; i < work.size(); ++i) work[i] = random() % 3 > 0;
-    const auto expected = plainly(forms, work), found = find_repetition(forms, work);
+    for (std::size_t i = 0; i < work.size(); ++i) communication[i] = trial % 3 > 0 && forms[i] == 1;
+    const auto expected = plainly(forms, work, communication), found = find_repetition(forms, work, communication);
     INFO("trial " << trial);
     REQUIRE(expected.has_value() == found.has_value());
     if (expected) REQUIRE(*expected == *found);
@@ -337,6 +341,17 @@ TEST_CASE("the step is the last whole period of what repeats") {
   options.steps = parse_step_choice("profiled");
   CHECK(error({text}, options).find("rank0.jsonl: has no cudaProfilerStart") == 0);
   CHECK(error_of([] { parse_step_choice("7-3"); }).find("must be last, all, profiled") == 0);
+}
+
+TEST_CASE("an evaluation with more work than training is not the step where ranks communicate") {
+  std::vector<RecordText> texts;
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordText& text = texts.emplace_back(rank, 2).create().open("k", 2, rank);
+    for (int batch = 0; batch < 20; ++batch) text.launch("forward", 2).call("cudaDeviceSynchronize", R"("device":0)");
+    for (int step = 0; step < 2; ++step)
+      text.launch("backward", 2).communicate("ncclAllReduce", 0, 8, 2).call("cudaDeviceSynchronize", R"("device":0)");
+  }
+  CHECK(operations(import_records(texts, ReadOptions())) == Lines{"backward on stream 2", "ncclAllReduce on stream 2"});
 }
 
 TEST_CASE("what the profiler was told to look at is a step") {
