@@ -411,14 +411,15 @@ class Reader {
 
   void record(const JsonView& line) {
     const std::uint32_t stream = stream_of(line);
-    const auto last = last_on_.find(stream);
-    events_[line.at("record").whole()] = last == last_on_.end() ? std::nullopt : std::optional(last->second);
+    std::vector<std::uint32_t> before = waiting_[stream];
+    if (const auto last = last_on_.find(stream); last != last_on_.end()) before.push_back(last->second);
+    events_[line.at("record").whole()] = std::move(before);
   }
   void wait(const JsonView& line) {
     const std::uint32_t stream = stream_of(line);
     const auto event = events_.find(line.at("wait").whole());
     if (event == events_.end()) throw InputError(fmt::format("event {} was not recorded", line.at("wait").whole()));
-    if (event->second) waiting_[stream].push_back(*event->second);
+    waiting_[stream].insert(waiting_[stream].end(), event->second.begin(), event->second.end());
   }
 
   void allocate(const JsonView& line) { change_memory(line.at("allocate").whole(1, std::int64_t{1} << 50)); }
@@ -446,7 +447,7 @@ class Reader {
   Names names_{result_.names};
   std::map<std::string, std::size_t> dimensions_, streams_;
   std::vector<std::uint32_t> program_of_rank_;
-  std::map<std::int64_t, std::optional<std::uint32_t>> events_;  // the operation that is waited for
+  std::map<std::int64_t, std::vector<std::uint32_t>> events_;    // the operations that are waited for
   std::map<std::uint32_t, std::vector<std::uint32_t>> waiting_;  // by stream: what its next operation waits for
   std::map<std::uint32_t, std::uint32_t> last_on_;               // by stream
   std::int64_t allocated_ = 0;

@@ -66,6 +66,27 @@ TEST_CASE("a program file is read as it stands") {
   CHECK(transfer.kind == Kind::send);
 }
 
+TEST_CASE("an event that is recorded has what its stream waits for, though it did nothing since") {
+  const StreamPrograms programs = parse_program_file(kHead +
+                                                         R"({"kernel":"a","us":1,"stream":"7"}
+{"record":1,"stream":"7"}
+{"kernel":"b","us":1,"stream":"20"}
+{"wait":1,"stream":"20"}
+{"record":2,"stream":"20"}
+{"wait":2,"stream":"main"}
+{"host":"waits for a and b","us":1,"stream":"main"}
+{"kernel":"c","us":1,"stream":"20"}
+{"record":3,"stream":"20"}
+{"wait":3,"stream":"7"}
+{"kernel":"d","us":1,"stream":"7"}
+)" + kFirstRank + kSecondRank,
+                                                     "p.jsonl");
+  const std::vector<StreamOp>& ops = programs.programs[0].ops;
+  CHECK(ops[2].after == std::vector<std::uint32_t>{0, 1});
+  CHECK(ops[3].after == std::vector<std::uint32_t>{0});
+  CHECK(ops[4].after == std::vector<std::uint32_t>{3});  // c, which came after a
+}
+
 TEST_CASE("what is written of a program file is read as the same programs, and written the same") {
   const StreamPrograms programs = parse_program_file(kHead + kFirstRank + kSecondRank, "p.jsonl");
   const std::string text = program_file_text(programs);
