@@ -1,6 +1,7 @@
 // The file of stream programs: a JSON object per line (docs/programs.md).
 #pragma once
 
+#include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -28,5 +29,8 @@ StreamOp operation_of(const nlohmann::json& line, StreamPrograms& programs, cons
 
 /// Returns the text of the programs' file, which is parsed into the same programs; times are exact to a picosecond.
 std::string program_file_text(const StreamPrograms& programs);
+
+/// Writes that text to a stream, line by line, so that it is never whole in memory.
+void write_program_file(std::ostream& file, const StreamPrograms& programs);
 
 }  // namespace manyworlds::experiments::programs

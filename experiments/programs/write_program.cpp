@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <map>
+#include <ostream>
+#include <sstream>
 
 #include "core/collective/algorithms/registry.hpp"
 #include "core/compute/measured.hpp"
@@ -34,9 +36,9 @@ std::string us_text(double us) {
 
 class Writer {
  public:
-  explicit Writer(const StreamPrograms& programs) : programs_(programs) {}
+  Writer(std::ostream& file, const StreamPrograms& programs) : file_(file), programs_(programs) {}
 
-  std::string text() {
+  void write() {
     header();
     for (const core::workload::Dimension& dimension : programs_.ranks.dimensions)
       line(R"("dimension":{},"kind":"{}","part":"{}")", quoted(dimension.name),
@@ -44,15 +46,14 @@ class Writer {
     for (const core::workload::GivenGroup& group : programs_.ranks.groups)
       line(R"("groups":{},"ranks":[{}])", quoted(dimension(group.dimension)), list_of(group.ranks));
     for (std::uint32_t number = 0; number < programs_.programs.size(); ++number) program(number);
-    return std::move(text_);
   }
 
  private:
   template <class... Arguments>
   void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    text_ += '{';
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
-    text_ += "}\n";
+    line_ = '{';
+    fmt::format_to(std::back_inserter(line_), format, std::forward<Arguments>(arguments)...);
+    file_ << line_ << "}\n";
   }
   const std::string& dimension(std::uint32_t number) const { return programs_.ranks.dimensions[number].name; }
 
@@ -161,14 +162,21 @@ class Writer {
     line(R"("collective":"{}","in":{},"bytes":{}{})", kind, quoted(dimension(work.dimension)), work.bytes, more_);
   }
 
+  std::ostream& file_;
   const StreamPrograms& programs_;
-  std::string text_, more_;
+  std::string line_, more_;
 };
 
 }  // namespace
 
 std::string program_file_text(const StreamPrograms& programs) {
-  return Writer(programs).text();
+  std::ostringstream text;
+  write_program_file(text, programs);
+  return std::move(text).str();
+}
+
+void write_program_file(std::ostream& file, const StreamPrograms& programs) {
+  Writer(file, programs).write();
 }
 
 }  // namespace manyworlds::experiments::programs

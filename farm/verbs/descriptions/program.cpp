@@ -217,9 +217,10 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
 }
 
 /// Writes a text to a file.
-void write_file(const std::string& path, const std::string& text) {
+template <class Write>
+void write_file(const std::string& path, const Write& write) {
   std::ofstream file(path, std::ios::binary);
-  file << text;
+  write(file);
   if (!file.flush()) throw core::InputError("cannot be written", path);
 }
 
@@ -250,9 +251,11 @@ void check_programs(const Imported& imported, const cxxopts::ParseResult& parsed
 }
 
 void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
-  if (parsed.count("to") > 0) write_file(parsed["to"].as<std::string>(), program_file_text(programs));
+  if (parsed.count("to") > 0)
+    write_file(parsed["to"].as<std::string>(), [&](std::ostream& file) { write_program_file(file, programs); });
   if (parsed.count("goal") > 0)
-    write_file(parsed["goal"].as<std::string>(), experiments::goal::goal_text(programs, programs.name));
+    write_file(parsed["goal"].as<std::string>(),
+               [&](std::ostream& file) { file << experiments::goal::goal_text(programs, programs.name); });
   if (parsed.count("chakra") > 0) experiments::chakra::write_trace_files(programs, parsed["chakra"].as<std::string>());
 }
 
