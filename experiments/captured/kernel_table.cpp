@@ -189,10 +189,10 @@ std::optional<programs::KernelWork> KernelTable::work_of(std::uint32_t kernel, c
   programs::KernelWork work;
   if (entry->us) work.measured_us = evaluate(*entry->us, launch, arguments, where, kMaxUs);
   if (entry->bytes)
-    work.bytes = whole(*entry->bytes, launch, arguments, where, entry->us || !entry->gemm.empty() ? 0 : 1);
+    work.shape.bytes = whole(*entry->bytes, launch, arguments, where, entry->us || !entry->gemm.empty() ? 0 : 1);
   if (entry->flops) work.flops = whole(*entry->flops, launch, arguments, where);
   if (!entry->gemm.empty()) {
-    programs::GemmShape& shape = work.gemm.emplace();
+    programs::GemmShape& shape = work.shape.gemm.emplace();
     std::int64_t* const extents[] = {&shape.m, &shape.n, &shape.k, &shape.batch};
     for (std::size_t i = 0; i < entry->gemm.size(); ++i) {
       *extents[i] = whole(entry->gemm[i], launch, arguments, where, 1);

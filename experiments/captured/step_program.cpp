@@ -130,7 +130,7 @@ class Builder {
     const std::string& type = words_.text(product.dtype);
     if (!product.has_rate || type == "fp16") ++tally_.other_products[product.dtype];
     KernelWork work;
-    if (product.has_rate) work.gemm = product.shape;
+    if (product.has_rate) work.shape.gemm = product.shape;
     return work;
   }
 
@@ -166,9 +166,9 @@ bool are_near(double one, double other) {
 }
 
 bool are_alike(const KernelWork& one, const KernelWork& other) {
-  return one.gemm == other.gemm && one.measured_us.has_value() == other.measured_us.has_value() &&
+  return one.shape.gemm == other.shape.gemm && one.measured_us.has_value() == other.measured_us.has_value() &&
          are_near(one.measured_us.value_or(0), other.measured_us.value_or(0)) &&
-         are_near(static_cast<double>(one.bytes), static_cast<double>(other.bytes)) &&
+         are_near(static_cast<double>(one.shape.bytes), static_cast<double>(other.shape.bytes)) &&
          are_near(static_cast<double>(one.flops), static_cast<double>(other.flops));
 }
 
@@ -207,7 +207,7 @@ std::int64_t take_larger(StepProgram& to, const StepProgram& other) {
     if (auto* kernel = std::get_if<KernelWork>(&op.work)) {
       const auto& more = std::get<KernelWork>(with.work);
       if (kernel->measured_us) kernel->measured_us = std::max(*kernel->measured_us, *more.measured_us);
-      kernel->bytes = std::max(kernel->bytes, more.bytes);
+      kernel->shape.bytes = std::max(kernel->shape.bytes, more.shape.bytes);
       kernel->flops = std::max(kernel->flops, more.flops);
       ++differ;
     } else if (auto* copy = std::get_if<CopyWork>(&op.work)) {

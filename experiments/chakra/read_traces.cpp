@@ -146,11 +146,11 @@ class NodeReader {
   programs::KernelWork kernel_of(const TraceNode& node, double& us) {
     programs::KernelWork work;
     work.flops = integer(node, "num_ops", 0, std::numeric_limits<std::int64_t>::max());
-    work.bytes = integer(node, "tensor_size", 0, kMaxBytes);
+    work.shape.bytes = integer(node, "tensor_size", 0, kMaxBytes);
     const bool has_time = node.duration_us > 0 || find(node, "measured_us") != nullptr;
-    if (options_.roofline && work.flops > 0 && work.bytes > 0) {
+    if (options_.roofline && work.flops > 0 && work.shape.bytes > 0) {
       us = std::max(static_cast<double>(work.flops) / (options_.roofline->peak_tflops * 1e6),
-                    static_cast<double>(work.bytes) / (options_.roofline->memory_gb_per_s * 1e3));
+                    static_cast<double>(work.shape.bytes) / (options_.roofline->memory_gb_per_s * 1e3));
       ++counts_.by_roofline;
     } else if (!has_time && work.flops > 0) {
       fail(node,

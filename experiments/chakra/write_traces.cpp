@@ -91,7 +91,7 @@ class ProgramWriter {
                                      node.name.substr(0, 80)),
                          name_);
       if (kernel->flops > 0) integer(node, "num_ops", kernel->flops);
-      if (kernel->bytes > 0) bytes(node, kernel->bytes);
+      if (kernel->shape.bytes > 0) bytes(node, kernel->shape.bytes);
       time(node, *kernel->measured_us);
     } else if (const auto* copy = std::get_if<programs::CopyWork>(&op.work)) {
       write_copy(*copy, node);

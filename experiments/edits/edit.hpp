@@ -23,6 +23,7 @@ struct Selection {
   std::string name = "*", stream = "*";    // patterns
   std::string dimension = "*";             // pattern; of collectives
   std::string part = "*";                  // pattern; of kernels
+  std::string gemm;                        // pattern of m,n,k,batch; of matrix products; empty: any kernel
   std::vector<std::uint32_t> ranks;        // empty: all
   std::vector<std::uint32_t> occurrences;  // of what all else selects in a rank's program, from 0; empty: all
   bool is_last = false;                    // the last of them alone
@@ -44,7 +45,10 @@ struct Set {
   std::optional<double> us;
   std::optional<std::int64_t> bytes;
   std::optional<programs::GemmShape> gemm;
+  std::optional<programs::AttentionShape> attention;
   std::optional<core::compute::Dtype> dtype;
+  std::optional<programs::ScalesWith> scales_with;
+  bool has_shape() const { return gemm || attention || dtype || scales_with; }
 };
 /// Puts operations on another stream. They still wait for what came before them; what came after them on their stream
 /// does not wait for them any more, but the first operation after each that `before` selects does.

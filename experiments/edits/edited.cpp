@@ -6,6 +6,7 @@
 #include "experiments/edits/make_edit.hpp"
 #include "experiments/edits/select.hpp"
 #include "experiments/programs/check_communication.hpp"
+#include "experiments/programs/ranks_text.hpp"
 
 namespace manyworlds::experiments::edits {
 namespace {
@@ -18,9 +19,16 @@ struct Amount {
 };
 
 std::vector<double> ranks_by_program(const StreamPrograms& all) {
-  std::vector<double> ranks(all.programs.size());
-  for (const std::uint32_t program : all.ranks.program_of_rank) ++ranks[program];
-  return ranks;
+  const auto ranks = programs::ranks_by_program(all.ranks.program_of_rank, all.programs.size());
+  return {ranks.begin(), ranks.end()};
+}
+
+template <class Work>
+std::int64_t bytes_of(const Work& work) {
+  return work.bytes;
+}
+std::int64_t bytes_of(const programs::KernelWork& work) {
+  return work.shape.bytes;
 }
 
 Amount amount_of(const StreamPrograms& all) {
@@ -35,7 +43,7 @@ Amount amount_of(const StreamPrograms& all) {
             if constexpr (std::is_same_v<Work, programs::HostWork>)
               sum.us += ranks[i] * work.us;
             else
-              sum.bytes += ranks[i] * static_cast<double>(work.bytes);
+              sum.bytes += ranks[i] * static_cast<double>(bytes_of(work));
             if constexpr (std::is_same_v<Work, programs::KernelWork> || std::is_same_v<Work, programs::CopyWork>)
               sum.us += ranks[i] * work.measured_us.value_or(0);
           },

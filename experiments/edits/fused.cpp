@@ -51,14 +51,15 @@ KernelWork one_of(const programs::StreamPrograms& all, const RankProgram& progra
     if (op == run.front()) sum.part = work.part;
     timed += work.measured_us ? 1 : 0;
     us += work.measured_us.value_or(0);
-    bytes += static_cast<double>(work.bytes);
-    are_bytes_known = are_bytes_known && (work.bytes > 0 || work.gemm);
+    bytes += static_cast<double>(work.shape.bytes);
+    are_bytes_known = are_bytes_known && work.shape.is_known();
     sum.flops += work.flops;
-    if (!work.gemm) continue;
-    if (sum.gemm)
-      throw core::InputError(fmt::format("'{}' of program '{}' would join another matrix product; a kernel has one",
-                                         all.names[program.ops[op].name], program.name));
-    sum.gemm = work.gemm;
+    if (!work.shape.gemm && !work.shape.attention) continue;
+    if (sum.shape.gemm || sum.shape.attention)
+      throw core::InputError(
+          fmt::format("'{}' of program '{}' would join another matrix product or attention; a kernel has one",
+                      all.names[program.ops[op].name], program.name));
+    sum.shape.gemm = work.shape.gemm, sum.shape.attention = work.shape.attention;
   }
   if (timed > 0 && timed < run.size())
     throw core::InputError(fmt::format("'{}' of program '{}' and those after it have measured times, but for {}",
@@ -69,7 +70,7 @@ KernelWork one_of(const programs::StreamPrograms& all, const RankProgram& progra
         fmt::format("'{}' of program '{}' has no measured time that a factor could be of; 'bytes' "
                     "has one",
                     all.names[program.ops[run.front()].name], program.name));
-  if (are_bytes_known && bytes > 0) sum.bytes = std::max<std::int64_t>(1, std::llround(bytes * how.bytes));
+  if (are_bytes_known && bytes > 0) sum.shape.bytes = std::max<std::int64_t>(1, std::llround(bytes * how.bytes));
   return sum;
 }
 

@@ -40,10 +40,9 @@ std::int64_t scaled_bytes(std::int64_t bytes, double factor) {
 
 /// Changes the shape of a kernel; its measured time is that of the shape that it had at first.
 void set_shape(KernelWork& work, const KernelShape& shape) {
-  if (shape == KernelShape{work.gemm, work.bytes}) return;
-  if (work.measured_us && !work.measured_at && (work.gemm || work.bytes > 0))
-    work.measured_at = KernelShape{work.gemm, work.bytes};
-  work.gemm = shape.gemm, work.bytes = shape.bytes;
+  if (shape == work.shape) return;
+  if (work.measured_us && !work.measured_at && work.shape.is_known()) work.measured_at = work.shape;
+  work.shape = shape;
   if (work.measured_at == shape) work.measured_at.reset();
 }
 
@@ -58,14 +57,14 @@ class Change {
 
   void operator()(const Set& set, StreamOp& op) const {
     if (auto* host = std::get_if<HostWork>(&op.work)) {
-      if (!set.us || set.bytes || set.gemm || set.dtype) refuse(op, "is of the host, and has 'us' alone");
+      if (!set.us || set.bytes || set.has_shape()) refuse(op, "is of the host, and has 'us' alone");
       host->us = *set.us;
     } else if (auto* copy = std::get_if<CopyWork>(&op.work)) {
-      if (set.gemm || set.dtype) refuse(op, "is a copy, and has 'us' and 'bytes' alone");
+      if (set.has_shape()) refuse(op, "is a copy, and has 'us' and 'bytes' alone");
       if (set.us) copy->measured_us = set.us;
       if (set.bytes) copy->bytes = *set.bytes;
     } else if (auto* call = std::get_if<Communication>(&op.work)) {
-      if (!set.bytes || set.us || set.gemm || set.dtype) refuse(op, "is communication, and has 'bytes' alone");
+      if (!set.bytes || set.us || set.has_shape()) refuse(op, "is communication, and has 'bytes' alone");
       if (!call->split.bytes.empty()) refuse(op, "tells its members apart; scale its bytes instead");
       call->bytes = *set.bytes;
     } else {
@@ -76,7 +75,8 @@ class Change {
   void operator()(const Batch& batch, StreamOp& op) const {
     auto* work = std::get_if<KernelWork>(&op.work);
     if (work == nullptr) refuse(op, "is no kernel; scale its bytes instead");
-    KernelShape shape{work->gemm, scaled_bytes(work->bytes, batch.factor)};
+    KernelShape shape = work->shape;
+    shape.bytes = scaled_bytes(shape.bytes, batch.factor);
     if (shape.gemm) {
       std::int64_t* extents[]{&shape.gemm->m, &shape.gemm->n, &shape.gemm->k, &shape.gemm->batch};
       const auto found =
@@ -87,7 +87,11 @@ class Change {
                                shape.gemm->m, shape.gemm->n, shape.gemm->k, shape.gemm->batch, batch.tokens));
       **found = whole(static_cast<double>(**found) * batch.factor, kMaxExtent, "the extent of a product");
     }
-    if (!shape.gemm && shape.bytes == 0) {
+    if (auto& attention = shape.attention) {
+      for (std::int64_t* samples : {&attention->batch, &attention->key_batch})
+        *samples = whole(static_cast<double>(*samples) * batch.factor, kMaxExtent, "the batch of attention");
+    }
+    if (!shape.is_known()) {
       work->measured_us = need_time(work->measured_us, op) * batch.factor;
     } else {
       set_shape(*work, shape);
@@ -107,8 +111,10 @@ class Change {
   void apply(const Scale& scale, KernelWork& work, const StreamOp& op) const {
     if (scale.time) work.measured_us = need_time(work.measured_us, op) * *scale.time;
     if (!scale.bytes) return;
-    if (work.bytes == 0) refuse(op, "has no bytes that could be scaled");
-    set_shape(work, {work.gemm, scaled_bytes(work.bytes, *scale.bytes)});
+    KernelShape shape = work.shape;
+    if (shape.bytes == 0) refuse(op, "has no bytes that could be scaled");
+    shape.bytes = scaled_bytes(shape.bytes, *scale.bytes);
+    set_shape(work, shape);
   }
   void apply(const Scale& scale, CopyWork& work, const StreamOp& op) const {
     const double time = scale.time.value_or(1) * scale.bytes.value_or(1);
@@ -132,19 +138,22 @@ class Change {
   }
 
   void apply(const Set& set, KernelWork& work, const StreamOp& op) const {
-    KernelShape shape{work.gemm, set.bytes.value_or(work.bytes)};
-    if (set.gemm) shape.gemm = set.gemm;
+    if (set.scales_with) work.scales_with = set.scales_with;
+    KernelShape shape = work.shape;
+    if (set.gemm) shape.gemm = set.gemm, shape.attention.reset();
+    if (set.attention) shape = {{}, set.attention, 0};
+    if (set.bytes) shape.bytes = *set.bytes;
     if (set.dtype) {
-      if (!shape.gemm) refuse(op, "is no matrix product, and has no 'dtype'");
-      shape.gemm->dtype = *set.dtype;
+      if (!shape.gemm && !shape.attention) refuse(op, "is no matrix product and no attention, and has no 'dtype'");
+      (shape.gemm ? shape.gemm->dtype : shape.attention->dtype) = *set.dtype;
     }
     if (set.us) {  // the time of the new shape
       work.measured_us = set.us;
       work.measured_at.reset();
-      work.gemm = shape.gemm, work.bytes = shape.bytes;
+      work.shape = shape;
       return;
     }
-    if (work.measured_us && !work.gemm && work.bytes == 0)
+    if (work.measured_us && !work.shape.is_known() && shape.is_known())
       refuse(op, "has a measured time and no shape, so that nobody knows the time of another one; set its 'us' too");
     set_shape(work, shape);
   }

@@ -8,7 +8,9 @@
 #include "core/base/number_in.hpp"
 #include "core/compute/measured.hpp"
 #include "experiments/edits/edit.hpp"
+#include "experiments/programs/kernel_shapes.hpp"
 #include "experiments/programs/ranks_text.hpp"
+#include "experiments/programs/words.hpp"
 #include "experiments/text/scalar.hpp"
 #include "experiments/text/yaml.hpp"
 
@@ -50,6 +52,16 @@ void read_if_there(const Node& node, const char* key, Value& value, const Read& 
   if (const Node* found = node.find(key)) value = read(*found, key);
 }
 
+/// Reads one of a list of names into the value of its place.
+template <class Value>
+void read_choice(const Node& node, const char* key, const auto& list, std::optional<Value>& value) {
+  const Node* found = node.find(key);
+  if (found == nullptr) return;
+  const std::vector<std::string> names = words(list);
+  const std::string name = import::read_line(*found, key, names);
+  value = static_cast<Value>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 /// Returns the kind that a selection names, whose key is one of kKinds; nothing if it names none.
 const Entry* kind_of(const Node& node) {
   const Entry* found = nullptr;
@@ -83,7 +95,7 @@ Selection selection_of(const Node& node) {
   selection.kind = static_cast<OpKind>(std::find(kKinds.begin(), kKinds.end(), what->key) - kKinds.begin());
   selection.what = import::read_line(what->value, what->key);
   std::vector<std::string> keys{what->key, "stream", "ranks", "occurrences"};
-  if (selection.kind == OpKind::kernel) keys.emplace_back("part");
+  if (selection.kind == OpKind::kernel) keys.insert(keys.end(), {"part", "gemm"});
   if (selection.kind == OpKind::collective) keys.emplace_back("in");
   if (selection.kind != OpKind::kernel && selection.kind != OpKind::host) keys.emplace_back("name");
   import::check_keys(node, keys, "a selection");
@@ -92,6 +104,7 @@ Selection selection_of(const Node& node) {
   read_if_there(node, "name", selection.name, line);
   read_if_there(node, "in", selection.dimension, line);
   read_if_there(node, "part", selection.part, line);
+  read_if_there(node, "gemm", selection.gemm, line);
   if (const Node* ranks = node.find("ranks")) {
     try {
       selection.ranks = programs::parse_ranks(import::read_line(*ranks, "ranks"));
@@ -158,19 +171,36 @@ programs::GemmShape gemm_of(const Node& node) {
   return shape;
 }
 
+programs::AttentionShape attention_of(const Node& node) {
+  constexpr std::array<const char*, 8> kKeys{"class", "queries",   "keys",   "width",
+                                             "batch", "key_batch", "causal", "dtype"};
+  if (node.kind != Node::Kind::mapping)
+    node.fail(
+        fmt::format("'attention' must be a mapping, as in {{class: flash2_forward, queries: 1024, keys: 1024, width: "
+                    "64, batch: 96}}, not {}",
+                    describe(node)));
+  import::check_keys(node, words(kKeys), "'attention'");
+  try {
+    const nlohmann::json value = as_json(node);
+    return programs::attention_of(import::JsonView(value, "attention"));
+  } catch (const InputError& error) {
+    if (error.located()) throw;
+    node.fail(error.what());
+  }
+}
+
 Set set_of(const Node& node) {
-  import::check_keys(node, {"us", "bytes", "gemm", "dtype"}, "'set'");
+  import::check_keys(node, {"us", "bytes", "gemm", "attention", "dtype", "scales_with"}, "'set'");
   Set set;
   read_if_there(node, "us", set.us, [](const Node& value, const char* key) { return real(value, key, 0, kMaxUs); });
   read_if_there(node, "bytes", set.bytes,
                 [](const Node& value, const char* key) { return whole(value, key, kMaxBytes, "bytes"); });
   if (const Node* gemm = node.find("gemm")) set.gemm = gemm_of(*gemm);
-  if (const Node* dtype = node.find("dtype")) {
-    const std::vector<std::string> names = words(core::compute::kDtypeNames);
-    const std::string name = import::read_line(*dtype, "dtype", names);
-    set.dtype = static_cast<core::compute::Dtype>(std::find(names.begin(), names.end(), name) - names.begin());
-  }
-  if (node.entries.empty()) node.fail("'set' must have 'us', 'bytes', 'gemm' or 'dtype'");
+  if (const Node* attention = node.find("attention")) set.attention = attention_of(*attention);
+  if (set.gemm && set.attention) node.fail("a kernel has 'gemm' or 'attention', not both");
+  read_choice(node, "dtype", core::compute::kDtypeNames, set.dtype);
+  read_choice(node, "scales_with", programs::kScalesWith, set.scales_with);
+  if (node.entries.empty()) node.fail("'set' must have 'us', 'bytes', 'gemm', 'attention', 'dtype' or 'scales_with'");
   return set;
 }
 

@@ -19,13 +19,21 @@ using programs::KernelWork;
 using programs::StreamOp;
 using programs::StreamPrograms;
 
+/// Returns whether a shape is a matrix product of a pattern; any shape is of an empty one.
+bool is_product(const programs::KernelShape& shape, const std::string& pattern) {
+  if (pattern.empty()) return true;
+  if (!shape.gemm) return false;
+  return matches(pattern, fmt::format("{},{},{},{}", shape.gemm->m, shape.gemm->n, shape.gemm->k, shape.gemm->batch));
+}
+
 bool is_of_kind(const StreamOp& op, const StreamPrograms& all, const Selection& selection) {
   const std::string& name = all.names[op.name];
   const auto is = [&](std::string_view text) { return matches(selection.what, text); };
   switch (selection.kind) {
     case OpKind::kernel: {
       const auto* kernel = std::get_if<KernelWork>(&op.work);
-      return kernel != nullptr && is(name) && matches(selection.part, core::workload::name_of(kernel->part));
+      return kernel != nullptr && is(name) && matches(selection.part, core::workload::name_of(kernel->part)) &&
+             is_product(kernel->shape, selection.gemm);
     }
     case OpKind::copy: {
       const auto* copy = std::get_if<CopyWork>(&op.work);

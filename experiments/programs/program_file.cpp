@@ -11,8 +11,8 @@
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
-#include "core/compute/measured.hpp"
 #include "experiments/programs/check_communication.hpp"
+#include "experiments/programs/kernel_shapes.hpp"
 #include "experiments/programs/names.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/programs/words.hpp"
@@ -133,7 +133,8 @@ class Reader {
           {"dimension", &Reader::dimension, {"kind", "part"}},
           {"groups", &Reader::groups, {"ranks"}},
           {"program", &Reader::program, {"ranks", "streams", "host_streams"}},
-          {"kernel", &Reader::kernel, with({"us", "gemm", "dtype", "bytes", "flops", "part", "measured_at"})},
+          {"kernel", &Reader::kernel,
+           with({"us", "gemm", "dtype", "attention", "bytes", "flops", "part", "measured_at", "scales_with"})},
           {"copy", &Reader::copy, with({"us", "bytes"})},
           {"host", &Reader::host, with({"us"})},
           {"collective", &Reader::collective, with({"in", "bytes", "counts", "by_source", "root"})},
@@ -302,37 +303,21 @@ class Reader {
   void kernel(const JsonView& line) {
     KernelWork work;
     work.measured_us = us_of(line);
-    work.bytes = bytes_of(line);
+    work.shape = shape_of(line);
     if (const auto flops = line.find("flops")) work.flops = flops->whole(0);
     if (const auto part = line.find("part")) work.part = part_of(*part);
-    if (const auto gemm = line.find("gemm")) work.gemm = gemm_of(line, *gemm);
+    if (const auto with = line.find("scales_with"))
+      work.scales_with = static_cast<ScalesWith>(choice(*with, "scales_with", kScalesWith));
     if (const auto shape = line.find("measured_at")) measured_at(*shape, work);
     add(line, line.at("kernel").text()).work = work;
   }
 
   static void measured_at(const JsonView& value, KernelWork& work) {
-    KernelShape shape;
-    shape.bytes = bytes_of(value);
-    if (const auto gemm = value.find("gemm")) shape.gemm = gemm_of(value, *gemm);
-    if (!shape.gemm && shape.bytes == 0) throw InputError("'measured_at' must have 'gemm' or 'bytes'");
-    if (!work.measured_us || (!work.gemm && work.bytes == 0))
-      throw InputError("'measured_at' is the shape of 'us', beside the 'gemm' or 'bytes' of another one");
+    const KernelShape shape = shape_of(value);
+    if (!shape.is_known()) throw InputError("'measured_at' must have 'gemm', 'attention' or 'bytes'");
+    if (!work.measured_us || !work.shape.is_known())
+      throw InputError("'measured_at' is the shape of 'us', beside the 'gemm', 'attention' or 'bytes' of another one");
     work.measured_at = shape;
-  }
-
-  static GemmShape gemm_of(const JsonView& line, const JsonView& value) {
-    std::vector<std::int64_t> extents;
-    double product = 2;
-    value.for_each([&](const JsonView& one) {
-      extents.push_back(one.whole(1, std::int64_t{1} << 40));
-      product *= static_cast<double>(extents.back());
-    });
-    if (extents.size() != 4 || product > 1e18)
-      throw InputError("'gemm' must be [m, n, k, batch], with at most 1e18 operations");
-    GemmShape shape{extents[0], extents[1], extents[2], extents[3], {}};
-    if (const auto dtype = line.find("dtype"))
-      shape.dtype = static_cast<core::compute::Dtype>(choice(*dtype, "dtype", core::compute::kDtypeNames));
-    return shape;
   }
 
   void copy(const JsonView& line) {

@@ -34,6 +34,12 @@ std::vector<std::uint32_t> parse_ranks(std::string_view text) {
   return ranks;
 }
 
+std::vector<std::int64_t> ranks_by_program(const std::vector<std::uint32_t>& program_of_rank, std::size_t programs) {
+  std::vector<std::int64_t> ranks(programs);
+  for (const std::uint32_t program : program_of_rank) ++ranks[program];
+  return ranks;
+}
+
 std::string ranks_text(const std::vector<std::uint32_t>& ranks) {
   std::string text;
   for (std::size_t first = 0, next = 0; first < ranks.size(); first = next) {

@@ -22,12 +22,28 @@ struct GemmShape {
   bool operator==(const GemmShape&) const = default;
 };
 
-/// What a kernel works on, as far as it is known.
+/// Fused attention of `batch` samples times heads: that many times `queries` times `keys` of heads of `width`; keys and
+/// values are shared where key_batch, samples times heads of keys, is less. A causal one leaves half of the pairs.
+struct AttentionShape {
+  core::compute::KernelClass kernel_class = core::compute::KernelClass::flash2_forward;  // one of attention
+  std::int64_t queries = 0, keys = 0, width = 0, batch = 0, key_batch = 0;
+  bool is_causal = true;
+  core::compute::Dtype dtype = core::compute::Dtype::bf16;
+  bool operator==(const AttentionShape&) const = default;
+};
+
+/// What a kernel works on, as far as it is known: a matrix product, attention or neither, and the bytes that it reads
+/// and writes in device memory (0: not known).
 struct KernelShape {
-  std::optional<GemmShape> gemm;
+  std::optional<GemmShape> gemm = {};
+  std::optional<AttentionShape> attention = {};
   std::int64_t bytes = 0;
+  bool is_known() const { return gemm || attention || bytes > 0; }
   bool operator==(const KernelShape&) const = default;
 };
+
+/// What the time of a kernel of no known shape follows from one GPU to another, as who made the program assumed.
+enum class ScalesWith : std::uint8_t { memory, matrix };
 
 /// A kernel: what is known of it. Its time is measured_us, on the GPU that the programs name, if that is known; that of
 /// another shape where measured_at has one. One of which nothing is known can be read and written, and is refused where
@@ -35,8 +51,9 @@ struct KernelShape {
 struct KernelWork {
   std::optional<double> measured_us = {};
   std::optional<KernelShape> measured_at = {};
-  std::optional<GemmShape> gemm = {};
-  std::int64_t bytes = 0, flops = 0;  // read and written in device memory; of matrix products; 0: not known
+  KernelShape shape = {};
+  std::int64_t flops = 0;  // of matrix products; 0: not known
+  std::optional<ScalesWith> scales_with = {};
   core::workload::StepPart part = core::workload::StepPart::kernels;
   bool operator==(const KernelWork&) const = default;
 };

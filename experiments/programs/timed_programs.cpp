@@ -25,8 +25,22 @@ Time in_ps(double us) {
   return static_cast<Time>(std::llround(us * 1e6));
 }
 
+/// Pairs of a query and a key, of one head: a causal mask leaves half of them.
+std::int64_t pairs_of(const AttentionShape& shape) {
+  const std::int64_t pairs = shape.queries * shape.keys;
+  return shape.is_causal ? pairs / 2 : pairs;
+}
+
 /// Returns the kernel of a shape that the cost model knows; of bytes alone, one that moves them.
 Kernel kernel_of(const KernelShape& shape, std::string_view name) {
+  if (const auto& of = shape.attention) {
+    Kernel kernel = core::compute::fused_attention(
+        name, of->kernel_class,
+        {of->queries, of->keys, pairs_of(*of), of->width, of->width, of->batch, of->key_batch, 0, of->is_causal},
+        of->dtype);
+    if (shape.bytes > 0) kernel.bytes = shape.bytes;
+    return kernel;
+  }
   if (!shape.gemm) return core::compute::memory_bound(name, shape.bytes);
   const GemmShape& gemm = *shape.gemm;
   Kernel kernel = core::compute::gemm(name, gemm.m, gemm.n, gemm.k, gemm.dtype);
@@ -47,6 +61,14 @@ bool run_alike(const Gpu& one, const Gpu& other) {
   });
 }
 
+/// Returns how much longer what scales so takes on one GPU than on another: as a byte, or as a large product.
+double ratio_of(ScalesWith with, const Gpu& gpu, const Gpu& other) {
+  if (with == ScalesWith::memory) return core::compute::ps_per_byte(gpu) / core::compute::ps_per_byte(other);
+  const Kernel product = core::compute::gemm("", 8192, 8192, 8192);
+  return static_cast<double>(core::compute::modelled_time(product, gpu)) /
+         static_cast<double>(core::compute::modelled_time(product, other));
+}
+
 /// Times works one after the other, and keeps account of where the times come from.
 class Timer {
  public:
@@ -60,19 +82,22 @@ class Timer {
   };
   Timed of(const KernelWork& work, const std::string& name, double ranks) {
     Timed timed;
-    const bool has_shape = work.gemm || work.bytes > 0;
-    const KernelShape shape{work.gemm, work.bytes};
-    if (has_shape) timed.kernel = kernel_of(shape, name);
+    const bool has_shape = work.shape.is_known();
+    if (has_shape) timed.kernel = kernel_of(work.shape, name);
     timed.kernel.name = name;
     if (work.measured_us && measured_on_ == nullptr && !work.measured_at) {
       timed.ps = in_ps(*work.measured_us);
       sources_.measured += ranks * static_cast<double>(timed.ps);
     } else if (work.measured_us && has_shape) {
-      const Kernel measured = kernel_of(work.measured_at.value_or(shape), name);
+      const Kernel measured = kernel_of(work.measured_at.value_or(work.shape), name);
       const double ratio =
           static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
           static_cast<double>(core::compute::modelled_time(measured, measured_on_ ? *measured_on_ : gpu_));
       timed.ps = in_ps(*work.measured_us * ratio);
+      timed.basis = TimeBasis::interpolated;
+      sources_.scaled += ranks * static_cast<double>(timed.ps);
+    } else if (work.measured_us && work.scales_with) {
+      timed.ps = in_ps(*work.measured_us * (measured_on_ ? ratio_of(*work.scales_with, gpu_, *measured_on_) : 1));
       timed.basis = TimeBasis::interpolated;
       sources_.scaled += ranks * static_cast<double>(timed.ps);
     } else if (has_shape) {
@@ -109,12 +134,12 @@ class Timer {
     for (std::size_t i = 0; i < std::min<std::size_t>(by_time.size(), 5); ++i)
       names.push_back(fmt::format("'{}'", by_time[i].second.substr(0, 80)));
     throw core::InputError(
-        fmt::format("{} kernels have {}: {}{}; give them 'gemm' or 'bytes', or {}", unknown_.size(),
+        fmt::format("{} kernels have {}: {}{}; give them 'gemm', 'attention' or 'bytes', or {}", unknown_.size(),
                     has_unmeasured_ ? "no time, and no shape by which one is known"
                                     : "a time on another GPU, and no shape by which it could be scaled",
                     fmt::join(names, ", "), by_time.size() > names.size() ? ", ..." : "",
                     has_unmeasured_ ? "'us' (of a captured program by a table of kernels, docs/capture.md)"
-                                    : "simulate the GPU on which they were measured"),
+                                    : "'scales_with', or simulate the GPU on which they were measured"),
         what);
   }
 

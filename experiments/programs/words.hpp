@@ -14,4 +14,7 @@ inline constexpr std::array<const char*, 3> kDimensionKinds{"groups", "pairs", "
 inline constexpr std::array<const char*, 5> kDirections{"host_to_device", "device_to_host", "device_to_device", "peer",
                                                         "set"};
 
+/// In the order of ScalesWith: the bandwidth of the memory, and the rate of matrix products.
+inline constexpr std::array<const char*, 2> kScalesWith{"memory", "matrix"};
+
 }  // namespace manyworlds::experiments::programs

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/compute/measured.hpp"
+#include "experiments/programs/kernel_shapes.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/programs/words.hpp"
@@ -114,22 +114,14 @@ class Writer {
     if (name_of(op) != usual) more_ += fmt::format(R"(,"name":{})", quoted(name_of(op)));
   }
 
-  static std::string shape_text(const KernelShape& shape) {
-    std::vector<std::string> members;
-    if (shape.gemm)
-      members.push_back(fmt::format(R"("gemm":[{},{},{},{}],"dtype":"{}")", shape.gemm->m, shape.gemm->n, shape.gemm->k,
-                                    shape.gemm->batch,
-                                    core::compute::kDtypeNames[static_cast<std::size_t>(shape.gemm->dtype)]));
-    if (shape.bytes > 0) members.push_back(fmt::format(R"("bytes":{})", shape.bytes));
-    return fmt::format("{}", fmt::join(members, ","));
-  }
-
   void write(const StreamOp& op, const KernelWork& work) {
     if (work.measured_us) more_ += fmt::format(R"(,"us":{})", us_text(*work.measured_us));
-    const std::string shape = shape_text({work.gemm, work.bytes});
+    const std::string shape = shape_text(work.shape);
     if (!shape.empty()) more_ += "," + shape;
     if (work.measured_at) more_ += fmt::format(R"(,"measured_at":{{{}}})", shape_text(*work.measured_at));
     if (work.flops > 0) more_ += fmt::format(R"(,"flops":{})", work.flops);
+    if (work.scales_with)
+      more_ += fmt::format(R"(,"scales_with":"{}")", kScalesWith[static_cast<std::size_t>(*work.scales_with)]);
     if (work.part != StepPart::kernels) more_ += fmt::format(R"(,"part":"{}")", core::workload::name_of(work.part));
     line(R"("kernel":{}{})", quoted(name_of(op)), more_);
   }

@@ -149,7 +149,7 @@ class Importer {
       was_transfer = false;
       programs::KernelWork work;
       work.measured_us = row.us;
-      work.gemm = row.product;
+      work.shape.gemm = row.product;
       return builder.next("compute", row.stage.empty() ? "computation" : row.stage, work);
     }
     Communication work;

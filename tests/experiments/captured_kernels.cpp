@@ -20,9 +20,9 @@ TEST_CASE("a table says what kernels cost, and what it does not say has no time"
       "  - {kernel: 'other*', us: threads / 100}\n";
   const auto read = import_records({text}, all_of_it(), table);
   const auto& ops = read.programs.programs[0].ops;
-  CHECK(std::get<programs::KernelWork>(ops[0].work).bytes == 8192);
+  CHECK(std::get<programs::KernelWork>(ops[0].work).shape.bytes == 8192);
   const auto& fused = std::get<programs::KernelWork>(ops[1].work);
-  CHECK(fused.gemm == programs::GemmShape{128, 128, 256, 1, core::compute::Dtype::fp32});
+  CHECK(fused.shape.gemm == programs::GemmShape{128, 128, 256, 1, core::compute::Dtype::fp32});
   CHECK(fused.flops == 7);
   CHECK(std::get<programs::KernelWork>(ops[2].work).measured_us == 0.96);
   CHECK(read.programs.gpu == "h100_sxm");
@@ -75,8 +75,8 @@ TEST_CASE("ranks whose data decide sizes share a program with the largest") {
   const std::string table = "kernels: [{kernel: '*', bytes: 4 * blocks}]\n";
   const auto read = import_records(texts, all_of_it(), table);
   CHECK(read.programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 0, 1});
-  CHECK(std::get<programs::KernelWork>(read.programs.programs[0].ops[0].work).bytes == 4004);
-  CHECK(std::get<programs::KernelWork>(read.programs.programs[1].ops[0].work).bytes == 8000);
+  CHECK(std::get<programs::KernelWork>(read.programs.programs[0].ops[0].work).shape.bytes == 4004);
+  CHECK(std::get<programs::KernelWork>(read.programs.programs[1].ops[0].work).shape.bytes == 8000);
   CHECK(has_line(read.programs.notes, "have the largest: 1 operations of a rank"));
 }
 
@@ -90,7 +90,8 @@ TEST_CASE("matrix products have their shapes, and types without a rate no time")
                                         .call("cublasLtMatmul", product("fp32"))
                                         .call("cublasLtMatmul", product("fp64"))});
   std::vector<std::optional<programs::GemmShape>> shapes;
-  for (const auto& op : read.programs.programs[0].ops) shapes.push_back(std::get<programs::KernelWork>(op.work).gemm);
+  for (const auto& op : read.programs.programs[0].ops)
+    shapes.push_back(std::get<programs::KernelWork>(op.work).shape.gemm);
   using core::compute::Dtype;
   CHECK(shapes[0] == programs::GemmShape{64, 48, 32, 3, Dtype::bf16});
   CHECK(shapes[1] == shapes[0]);

@@ -237,10 +237,37 @@ TEST_CASE("a fused kernel has the sums of times and bytes, by a factor, and at m
   const StreamPrograms one = edited(edit, kernels("\"us\":6,\"bytes\":10"));
   REQUIRE(one.programs[0].ops.size() == 1);
   CHECK(*kernel(one, 0).measured_us == 8);
-  CHECK(kernel(one, 0).bytes == 30);
-  CHECK(kernel(one, 0).gemm == GemmShape{64, 64, 64, 1});
+  CHECK(kernel(one, 0).shape.bytes == 30);
+  CHECK(kernel(one, 0).shape.gemm == GemmShape{64, 64, 64, 1});
   CHECK(refusal(edit, kernels("\"us\":6,\"gemm\":[8,8,8,1]")).find("another matrix product") != std::string::npos);
   CHECK(refusal(edit, kernels("\"bytes\":10")).find("have measured times, but for 1") != std::string::npos);
+}
+
+TEST_CASE("products are selected by their shape, and attention is set in their place") {
+  const std::string text =
+      "{\"manyworlds_program\":1,\"name\":\"k\"}\n{\"program\":\"p\",\"ranks\":\"0\",\"streams\":[\"compute\"]}\n"
+      "{\"kernel\":\"mul\",\"gemm\":[1024,1024,64,96],\"stream\":\"compute\"}\n"
+      "{\"kernel\":\"softmax\",\"bytes\":1000000,\"stream\":\"compute\"}\n"
+      "{\"kernel\":\"mul\",\"gemm\":[64,1024,1024,96],\"stream\":\"compute\"}\n"
+      "{\"kernel\":\"mul\",\"gemm\":[768,8192,768,1],\"stream\":\"compute\"}\n";
+  const std::string set =
+      "- select: {kernel: mul, gemm: '1024,1024,*,96'}\n"
+      "  set: {attention: {class: flash2_forward, queries: 1024, keys: 1024, width: 64, batch: 96}}\n";
+  const StreamPrograms fused = edited(set +
+                                          "- {select: {kernel: softmax}, drop: true}\n"
+                                          "- {select: {kernel: mul, gemm: '64,*'}, drop: true}\n",
+                                      parsed(text));
+  REQUIRE(fused.programs[0].ops.size() == 2);
+  const AttentionShape attention{core::compute::KernelClass::flash2_forward, 1024, 1024, 64, 96, 96, true, {}};
+  CHECK(kernel(fused, 0).shape == KernelShape{{}, attention, 0});
+  CHECK(kernel(fused, 1).shape.gemm == GemmShape{768, 8192, 768, 1});
+  const StreamPrograms twice =
+      edited("- {select: {kernel: mul, occurrences: first}, batch: {factor: 2, tokens: 8192}}\n", fused);
+  CHECK(kernel(twice, 0).shape.attention->batch == 192);
+  CHECK(kernel(twice, 0).shape.attention->key_batch == 192);
+  CHECK(refusal(set + set, parsed(text)).find("selects no operation") != std::string::npos);
+  CHECK(refusal("- {select: {kernel: mul}, set: {attention: {class: flash, queries: 1}}}\n", parsed(text))
+            .find("e.yaml:1: 'class' must be one of flash_forward") == 0);
 }
 
 TEST_CASE("another shape's measured time is scaled by the cost model's ratio of the two shapes") {
@@ -250,12 +277,12 @@ TEST_CASE("another shape's measured time is scaled by the cost model's ratio of 
       "{\"kernel\":\"norm\",\"us\":10,\"bytes\":1000000,\"stream\":\"compute\"}\n"
       "{\"kernel\":\"own\",\"us\":7,\"stream\":\"compute\"}\n";
   StreamPrograms batch = edited("- {select: {kernel: '*'}, batch: {factor: 2, tokens: 8192}}\n", parsed(text));
-  CHECK(kernel(batch, 0).gemm == GemmShape{16384, 4096, 4096, 1});
-  CHECK(kernel(batch, 0).measured_at == KernelShape{GemmShape{8192, 4096, 4096, 1}, 0});
-  CHECK(kernel(batch, 1).bytes == 2'000'000);
+  CHECK(kernel(batch, 0).shape.gemm == GemmShape{16384, 4096, 4096, 1});
+  CHECK(kernel(batch, 0).measured_at == KernelShape{.gemm = GemmShape{8192, 4096, 4096, 1}});
+  CHECK(kernel(batch, 1).shape.bytes == 2'000'000);
   CHECK(*kernel(batch, 2).measured_us == 14);
   batch = parse_program_file(program_file_text(batch), "again");
-  CHECK(kernel(batch, 0).measured_at == KernelShape{GemmShape{8192, 4096, 4096, 1}, 0});
+  CHECK(kernel(batch, 0).measured_at == KernelShape{.gemm = GemmShape{8192, 4096, 4096, 1}});
   const core::compute::Gpu gpu = config_of(Cluster(), 1, 1, 1).gpu;
   const auto time = [&](std::int64_t m, core::compute::Dtype dtype) {
     return static_cast<double>(core::compute::modelled_time(core::compute::gemm("", m, 4096, 4096, dtype), gpu));

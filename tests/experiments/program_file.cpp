@@ -3,7 +3,7 @@
 
 #include "core/step/layout/as_given.hpp"
 #include "experiments/programs/timed_programs.hpp"
-#include "tests/core/step/step_configurations.hpp"
+#include "tests/experiments/given_steps.hpp"
 
 using namespace manyworlds::tests;
 using namespace manyworlds::experiments::programs;
@@ -30,7 +30,7 @@ const std::string kFirstRank =
     "{\"free\":1000}\n"
     "{\"send\":\"next\",\"bytes\":64,\"stream\":\"20\"}\n";
 
-std::string error_of(const std::string& text) {
+std::string refusal_of(const std::string& text) {
   try {
     parse_program_file(text, "p.jsonl");
   } catch (const core::InputError& error) {
@@ -115,6 +115,29 @@ TEST_CASE("a program of two ranks takes what its parts take, one after the other
   }
 }
 
+TEST_CASE("fused attention takes what the model's own takes, and is written as it was read") {
+  const compute::Gpu gpu = config_of(Cluster(), 1, 1, 1).gpu;
+  const auto step = [&](const std::string& members) {
+    const std::string text =
+        "{\"manyworlds_program\":1}\n{\"program\":\"p\",\"ranks\":\"0\",\"streams\":[\"s\"]}\n"
+        "{\"kernel\":\"attention\",\"stream\":\"s\",\"attention\":{\"class\":" +
+        members + "}}\n";
+    const StreamPrograms programs = parse_program_file(text, "p.jsonl");
+    CHECK(parse_program_file(program_file_text(programs), "again").programs == programs.programs);
+    return step_of(programs).step_ps;
+  };
+  using compute::KernelClass;
+  const auto own = [&](KernelClass kernel_class, std::int64_t pairs, std::int64_t key_batch, bool is_causal) {
+    return compute::modelled_time(
+        compute::fused_attention("", kernel_class, {1024, 1024, pairs, 64, 64, 96, key_batch, 0, is_causal}), gpu);
+  };
+  const std::string extents = ",\"queries\":1024,\"keys\":1024,\"width\":64,\"batch\":96";
+  CHECK(step("\"cudnn_forward\"" + extents) == own(KernelClass::cudnn_forward, 1024 * 1024 / 2, 96, true));
+  CHECK(step("\"cudnn_backward\"" + extents) == own(KernelClass::cudnn_backward, 1024 * 1024 / 2, 96, true));
+  CHECK(step("\"flash2_forward\",\"causal\":false,\"key_batch\":12" + extents) ==
+        own(KernelClass::flash2_forward, 1024 * 1024, 12, false));
+}
+
 TEST_CASE("a kernel with its name alone is read and written, and refused where it is timed") {
   const std::string text = kHead + "{\"kernel\":\"odd\",\"stream\":\"7\"}\n" + kFirstRank + kSecondRank;
   const StreamPrograms programs = parse_program_file(text, "p.jsonl");
@@ -147,12 +170,12 @@ TEST_CASE("batched matrix products are timed with their own type") {
 }
 
 TEST_CASE("what is wrong in a program file is said with its line") {
-  CHECK(error_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
-  CHECK(error_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");
-  CHECK(error_of(kHead).find("no rank runs") == std::string::npos);
+  CHECK(refusal_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
+  CHECK(refusal_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");
+  CHECK(refusal_of(kHead).find("no rank runs") == std::string::npos);
   const auto bad = [](const std::string& line, const std::string& says) {
     INFO(line);
-    const std::string error = error_of(kHead + line + "\n");
+    const std::string error = refusal_of(kHead + line + "\n");
     INFO(error);
     CHECK(error.find("p.jsonl:7: ") == 0);
     CHECK(error.find(says) != std::string::npos);
@@ -171,6 +194,16 @@ TEST_CASE("what is wrong in a program file is said with its line") {
   bad("{\"free\":1}", "more memory is freed");
   bad("{\"dimension\":\"late\"}", "before programs");
   bad("{\"kernel\":\"k\",\"stream\":\"7\",\"gemm\":[1,2,3]}", "[m, n, k, batch]");
+  const auto attention = [&](const std::string& members, const std::string& says) {
+    bad("{\"kernel\":\"k\",\"stream\":\"7\"," + members + "}", says);
+  };
+  const std::string extents = "\"queries\":8,\"keys\":8,\"width\":8,\"batch\":6";
+  attention("\"attention\":{\"class\":\"gemm\"," + extents + "}",
+            "'class' must be one of flash_forward, flash_backward");
+  attention("\"attention\":{\"class\":\"flash_forward\",\"queries\":8}", "'keys'");
+  attention("\"attention\":{\"class\":\"flash_forward\"," + extents + ",\"key_batch\":4}", "a multiple of 'key_batch'");
+  attention("\"gemm\":[1,1,1,1],\"attention\":{\"class\":\"flash_forward\"," + extents + "}", "not both");
+  attention("\"dtype\":\"fp8\",\"attention\":{\"class\":\"flash_forward\"," + extents + "}", "stands in 'attention'");
   bad("{\"program\":\"x\",\"ranks\":\"0\"}", "rank 0 has two programs");
   bad("[1]", "every line must be an object");
   bad("{\"kernel\":", "bad JSON");
@@ -180,14 +213,15 @@ TEST_CASE("members of a group that do not do the same in it are told apart") {
   const std::string reduce = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"7\"}\n";
   const std::string larger = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4097,\"stream\":\"7\"}\n";
   const std::string other = "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"7\"]}\n";
-  CHECK(error_of(kHead + reduce + other + reduce) == "no error");
-  CHECK(error_of(kHead + reduce + reduce + other + reduce) ==
+  CHECK(refusal_of(kHead + reduce + other + reduce) == "no error");
+  CHECK(refusal_of(kHead + reduce + reduce + other + reduce) ==
         "p.jsonl: ranks 0 and 1 do not do the same in their group of dimension 'all': they do 2 and 1 there");
-  CHECK(error_of(kHead + reduce + other + larger).find("all_reduce of 4096 bytes of the one and all_reduce of 4097") !=
+  CHECK(
+      refusal_of(kHead + reduce + other + larger).find("all_reduce of 4096 bytes of the one and all_reduce of 4097") !=
+      std::string::npos);
+  CHECK(refusal_of(kHead + "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other).find("they do 1 and 0") !=
         std::string::npos);
-  CHECK(error_of(kHead + "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other).find("they do 1 and 0") !=
-        std::string::npos);
-  CHECK(error_of(kHead + "{\"receive\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other)
+  CHECK(refusal_of(kHead + "{\"receive\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other)
             .find("rank 0 receives in dimension 'next', in which it has no group") != std::string::npos);
 }
 

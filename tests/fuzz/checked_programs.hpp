@@ -25,7 +25,7 @@ inline void require_programs(const experiments::programs::StreamPrograms& all) {
       require((program.streams[op.stream].kind == StreamKind::host) == (host != nullptr));
       if (host != nullptr) require(is_time(host->us));
       if (const auto* kernel = std::get_if<KernelWork>(&op.work))
-        require(kernel->bytes >= 0 && is_time(kernel->measured_us.value_or(0)));
+        require(kernel->shape.bytes >= 0 && is_time(kernel->measured_us.value_or(0)));
       if (const auto* copy = std::get_if<CopyWork>(&op.work)) require(copy->bytes > 0 || is_time(*copy->measured_us));
       if (const auto* call = std::get_if<Communication>(&op.work))
         require(call->dimension < all.ranks.dimensions.size() && call->bytes > 0);
