@@ -52,19 +52,59 @@ class HeadValue {
   std::size_t values_ = 0;
 };
 
+/// Writes lists in a member of an event as they stand in the file, from the parser's events.
+class ListText {
+ public:
+  explicit ListText(std::string& to) : to_(to) {}
+  bool is_open() const { return open_ > 0; }
+  void member(const std::string& name) {
+    if (!to_.empty()) to_ += ',';
+    to_ += json(name).dump() + ':';
+  }
+  void begin() {
+    separate();
+    to_ += '[';
+    ++open_;
+  }
+  void end() {
+    to_ += ']';
+    --open_;
+  }
+  void number(std::string_view text) {
+    separate();
+    to_ += text;
+  }
+  void text(const std::string& text) {
+    separate();
+    to_ += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  /// Takes what the lists are not looked at for.
+  void other() { number("null"); }
+
+ private:
+  void separate() {
+    if (!to_.empty() && to_.back() != '[' && to_.back() != ':') to_ += ',';
+  }
+
+  std::string& to_;
+  std::size_t open_ = 0;
+};
+
 /// Takes the parser's events: those of the list `traceEvents`, or of a document that is a list, become trace events.
 class Reader : public nlohmann::json_sax<json> {
  public:
   Reader(profiler::TraceBuilder& to, const std::string& file) : to_(to), file_(file), head_(file) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
   bool number_integer(std::int64_t value) override { return number(json(value), fmt::format_int(value).str()); }
   bool number_unsigned(std::uint64_t value) override { return number(json(value), fmt::format_int(value).str()); }
   bool number_float(double value, const std::string& text) override { return number(json(value), text); }
   bool string(std::string& text) override {
     if (head_.is_open()) {
       head_.add(text);
+    } else if (is_in_inputs()) {
+      inputs_.text(text);
     } else if (in_events()) {
       scalar(text);
     } else if (depth_ == 1 && is_object_) {
@@ -75,6 +115,10 @@ class Reader : public nlohmann::json_sax<json> {
   bool binary(json::binary_t&) override { return true; }
 
   bool start_object(std::size_t) override {
+    if (inputs_.is_open()) {
+      other();
+      ++objects_;
+    }
     open();
     if (head_.is_open()) {
       head_.begin(json::object());
@@ -94,12 +138,14 @@ class Reader : public nlohmann::json_sax<json> {
       member_ = profiler::event_member(name);
     } else if (is_arguments()) {
       argument_ = profiler::argument_member(name);
+      if (argument_ == profiler::Member::inputs) name_ = name;
     } else if (depth_ == 1) {
       key_ = name;
     }
     return true;
   }
   bool end_object() override {
+    if (objects_ > 0) --objects_;
     if (head_.is_open()) {
       if (head_.end()) to_.head(key_, head_.value());
     } else if (is_event()) {
@@ -109,9 +155,13 @@ class Reader : public nlohmann::json_sax<json> {
     return true;
   }
   bool start_array(std::size_t) override {
+    const bool is_of_inputs = is_in_inputs() || (is_arguments() && argument_ == profiler::Member::inputs);
     open();
     if (head_.is_open()) {
       head_.begin(json::array());
+    } else if (is_of_inputs) {
+      if (!inputs_.is_open()) inputs_.member(name_);
+      inputs_.begin();
     } else if (!in_events()) {
       if (depth_ == 1 || (depth_ == 2 && is_object_ && key_ == "traceEvents")) {
         events_depth_ = depth_;
@@ -125,6 +175,8 @@ class Reader : public nlohmann::json_sax<json> {
   bool end_array() override {
     if (head_.is_open()) {
       if (head_.end()) to_.head(key_, head_.value());
+    } else if (is_in_inputs()) {
+      inputs_.end();
     } else if (in_events() && depth_ == events_depth_) {
       events_depth_ = 0;
     }
@@ -151,6 +203,8 @@ class Reader : public nlohmann::json_sax<json> {
  private:
   bool in_events() const { return events_depth_ > 0; }
   bool is_event() const { return in_events() && depth_ == events_depth_ + 1; }
+  /// Whether the lists of an operator's inputs are open, and nothing else in them.
+  bool is_in_inputs() const { return inputs_.is_open() && objects_ == 0; }
   bool is_arguments() const { return in_events() && depth_ == events_depth_ + 2 && member_ == profiler::Member::args; }
 
   void open() {
@@ -160,9 +214,15 @@ class Reader : public nlohmann::json_sax<json> {
     head_ = HeadValue(file_);
     head_.begin(std::move(value));
   }
+  bool other() {
+    if (is_in_inputs()) inputs_.other();
+    return true;
+  }
   bool number(json value, const std::string& text) {
     if (head_.is_open())
       head_.add(std::move(value));
+    else if (is_in_inputs())
+      inputs_.number(text);
     else if (in_events())
       scalar(text);
     else if (depth_ == 1 && is_object_)
@@ -182,7 +242,9 @@ class Reader : public nlohmann::json_sax<json> {
   const std::string& file_;
   profiler::TraceEvent event_;
   HeadValue head_;
-  std::string key_;  // of the document
+  ListText inputs_{event_.inputs};
+  std::size_t objects_ = 0;  // that are open in lists of inputs
+  std::string key_, name_;   // of the document, and of the lists of inputs
   profiler::Member member_ = profiler::Member::unknown, argument_ = profiler::Member::unknown;
   std::size_t depth_ = 0, events_depth_ = 0;
   bool is_object_ = false, has_events_ = false;
@@ -190,8 +252,8 @@ class Reader : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-profiler::RankTrace parse_trace(std::istream& text, const std::string& name) {
-  profiler::TraceBuilder builder(name);
+profiler::RankTrace parse_trace(std::istream& text, const std::string& name, const profiler::OperatorInputs* host) {
+  profiler::TraceBuilder builder(name, host);
   Reader reader(builder, name);
   json::sax_parse(text, &reader);
   if (!reader.has_events())

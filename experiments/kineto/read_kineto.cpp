@@ -1,8 +1,13 @@
 #include "experiments/kineto/read_kineto.hpp"
 
-#include <istream>
+#include <fmt/format.h>
 
+#include <istream>
+#include <optional>
+
+#include "core/base/error.hpp"
 #include "experiments/kineto/byte_stream.hpp"
+#include "experiments/kineto/host_trace.hpp"
 #include "experiments/kineto/parse_trace.hpp"
 
 namespace manyworlds::experiments::kineto {
@@ -11,6 +16,13 @@ namespace {
 constexpr profiler::ProfilerTerms kTerms{"traces of PyTorch's profiler (Kineto)", "'distributedInfo'",
                                          "annotation ProfilerStep#N: call profiler.step()",
                                          "_ExperimentalConfig(enable_cuda_sync_events=True)"};
+
+template <class Parse>
+auto read(const std::string& path, const profiler::ReadOptions& options, const Parse& parse) {
+  ByteStream bytes(path, options.progress);
+  std::istream text(&bytes);
+  return parse(text, path);
+}
 
 }  // namespace
 
@@ -30,11 +42,19 @@ programs::Imported import_traces(std::vector<profiler::RankTrace> traces, const 
 }
 
 programs::Imported read_kineto(const std::vector<std::string>& paths, const profiler::ReadOptions& options) {
+  const std::vector<std::string>& of_hosts = options.host_traces;
+  if (!of_hosts.empty() && of_hosts.size() != paths.size())
+    throw core::InputError(fmt::format("is one of {} execution traces of hosts for {} traces; give one for each, in "
+                                       "their order",
+                                       of_hosts.size(), paths.size()),
+                           of_hosts.front());
   std::vector<profiler::RankTrace> traces;
-  for (const std::string& path : paths) {
-    ByteStream bytes(path, options.progress);
-    std::istream text(&bytes);
-    traces.push_back(parse_trace(text, path));
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::optional<profiler::OperatorInputs> host;
+    if (!of_hosts.empty()) host = read(of_hosts[i], options, parse_host_trace);
+    traces.push_back(read(paths[i], options, [&](std::istream& text, const std::string& path) {
+      return parse_trace(text, path, host ? &*host : nullptr);
+    }));
   }
   return import_traces(std::move(traces), options);
 }

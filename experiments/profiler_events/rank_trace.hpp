@@ -25,6 +25,7 @@ struct DeviceOp {
   std::uint32_t name = 0;               // index in RankTrace::names
   std::uint32_t stream = 0;             // index in RankTrace::streams
   std::uint32_t communication = kNone;  // index in RankTrace::communications
+  std::uint32_t shape = kNone;  // index in RankTrace::shapes; of all kernels of an operator that of the operator
   DeviceKind kind = DeviceKind::kernel;
   programs::CopyDirection direction = programs::CopyDirection::device_to_device;
   bool is_collective = false;  // a kernel of NCCL or RCCL
@@ -84,6 +85,7 @@ struct RankTrace {
   std::vector<Call> calls;                                 // those that launch or wait
   std::vector<std::pair<std::int64_t, SyncRecord>> syncs;  // ascending by correlation, each once
   std::vector<CommunicationArguments> communications;
+  std::vector<programs::KernelShape> shapes;
   std::map<std::string, std::vector<std::uint32_t>> groups;  // ranks, by name, as the trace's head has them
   std::vector<Span> steps, optimizers, backwards;
   std::int64_t events = 0, strange_times = 0;  // all in the file; those left out as their times make no sense

@@ -128,10 +128,28 @@ void TraceBuilder::add_span(const TraceEvent& event, std::int64_t start, std::in
     to = &trace_.backwards;
   } else if (name == "record_param_comms" && !event.collective.empty() && event.external != TraceEvent::kUnknown) {
     communication_of_operator_.emplace(event.external, communication_of(event));
+  } else if (name.starts_with("aten::") && event.external != TraceEvent::kUnknown) {
+    add_operator(event);
   }
   if (to == nullptr) return;
   span.thread = threads_(event.thread);
   to->push_back(span);
+}
+
+void TraceBuilder::add_operator(const TraceEvent& event) {
+  if (host_ == nullptr || event.function == TraceEvent::kUnknown) {
+    if (!event.inputs.empty()) shapes_.add(event.external, event.name, event.inputs);
+    return;
+  }
+  const OperatorInputs::Operator* called = host_->find(event.function);
+  if (called == nullptr) return;
+  if (called->name != event.name)
+    throw InputError(
+        fmt::format(
+            "was recorded in another run than the execution trace of its host: call {} is {} here, and {} there",
+            event.function, core::line_text(event.name.substr(0, 80)), core::line_text(called->name)),
+        trace_.file);
+  shapes_.add(event.external, event.name, called->inputs);
 }
 
 std::uint32_t TraceBuilder::communication_of(const TraceEvent& event) {
@@ -227,6 +245,7 @@ RankTrace TraceBuilder::finish() {
         trace_.file);
   }
   link_communications();
+  shapes_.give_to(trace_);
   trace_.device_name = device_name();
   move_to_zero();
   const auto by_correlation = [](const auto& a, const auto& b) { return a.first < b.first; };

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "experiments/profiler_events/event_kinds.hpp"
+#include "experiments/profiler_events/operator_inputs.hpp"
+#include "experiments/profiler_events/operator_shapes.hpp"
 #include "experiments/profiler_events/rank_trace.hpp"
 #include "experiments/profiler_events/trace_event.hpp"
 
@@ -17,7 +19,10 @@ namespace manyworlds::experiments::profiler {
 
 class TraceBuilder {
  public:
-  explicit TraceBuilder(const std::string& file) { trace_.file = file; }
+  /// `host` tells the inputs of operators for which the trace has none; null: nothing does. It must outlive this.
+  explicit TraceBuilder(const std::string& file, const OperatorInputs* host = nullptr) : host_(host) {
+    trace_.file = file;
+  }
   TraceBuilder(const TraceBuilder&) = delete;
   TraceBuilder& operator=(const TraceBuilder&) = delete;
 
@@ -42,6 +47,7 @@ class TraceBuilder {
   void add_op(const TraceEvent& event, Category category, std::int64_t start, std::int64_t duration);
   void add_call(const TraceEvent& event, std::int64_t start, std::int64_t duration);
   void add_sync(const TraceEvent& event);
+  void add_operator(const TraceEvent& event);
   void add_span(const TraceEvent& event, std::int64_t start, std::int64_t duration);
   std::uint32_t communication_of(const TraceEvent& event);
   std::uint32_t stream_of(std::int64_t device, std::int64_t id);
@@ -50,10 +56,12 @@ class TraceBuilder {
   void move_to_zero();
   std::string device_name() const;
 
+  const OperatorInputs* host_;
   RankTrace trace_;
   Numbers names_{trace_.names}, threads_{trace_.threads};
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> streams_;
   std::unordered_map<std::int64_t, std::uint32_t> communication_of_operator_;
+  OperatorShapes shapes_;
   std::unordered_map<std::string, std::optional<CallKind>> call_kinds_;  // by name
   std::set<std::string> categories_;                                     // of timed events
   nlohmann::json devices_;

@@ -43,7 +43,12 @@ constexpr std::array kArgumentMembers{NamedMember{"correlation", Member::correla
                                       NamedMember{"Src Rank", Member::source},
                                       NamedMember{"Dst Rank", Member::destination},
                                       NamedMember{"Rank", Member::root},
-                                      NamedMember{"Root Rank", Member::root}};
+                                      NamedMember{"Root Rank", Member::root},
+                                      NamedMember{"Record function id", Member::function},
+                                      NamedMember{"Input Dims", Member::inputs},
+                                      NamedMember{"Input type", Member::inputs},
+                                      NamedMember{"Input Strides", Member::inputs},
+                                      NamedMember{"Concrete Inputs", Member::inputs}};
 
 template <std::size_t kSize>
 Member member_of(const std::array<NamedMember, kSize>& all, std::string_view name) {
@@ -178,8 +183,12 @@ void TraceEvent::set(Member member, std::string_view text) {
     case Member::root:
       root = integer(text);
       break;
+    case Member::function:
+      function = integer(text);
+      break;
     case Member::unknown:
     case Member::args:
+    case Member::inputs:
       break;
   }
 }
@@ -196,11 +205,12 @@ void TraceEvent::add(Member member, std::string_view text) {
 
 void TraceEvent::clear() {
   for (std::string* text : {&phase, &category, &name, &thread, &collective, &dtype, &group, &description, &group_ranks,
-                            &in_split, &out_split})
+                            &in_split, &out_split, &inputs})
     text->clear();
   start = duration = {};
-  for (std::int64_t* number : {&correlation, &external, &stream, &device, &bytes, &awaited_stream, &awaited_record,
-                               &in_elements, &out_elements, &group_size, &sequence, &source, &destination, &root})
+  for (std::int64_t* number :
+       {&correlation, &external, &stream, &device, &bytes, &awaited_stream, &awaited_record, &in_elements,
+        &out_elements, &group_size, &sequence, &source, &destination, &root, &function})
     *number = kUnknown;
 }
 

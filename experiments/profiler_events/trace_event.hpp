@@ -49,7 +49,9 @@ enum class Member : std::uint8_t {
   sequence,
   source,
   destination,
-  root
+  root,
+  inputs,  // lists, kept as they are written
+  function
 };
 
 Member event_member(std::string_view name);
@@ -65,6 +67,8 @@ struct TraceEvent {
   std::string collective, dtype, group, description, group_ranks, in_split, out_split;
   std::int64_t in_elements = kUnknown, out_elements = kUnknown, group_size = kUnknown, sequence = kUnknown;
   std::int64_t source = kUnknown, destination = kUnknown, root = kUnknown;
+  std::int64_t function = kUnknown;  // of an operator: the number of its call
+  std::string inputs;                // of an operator: members of a JSON object
 
   /// Sets a member from its text, or from the text of a number.
   void set(Member member, std::string_view text);

@@ -133,6 +133,21 @@ void tell_collectives(const MatchedCollectives& all, Collectives how, programs::
     to.programs.notes.emplace_back("Collectives are kernels of the shortest time over their ranks.");
 }
 
+void tell_shapes(programs::Imported& to) {
+  std::size_t kernels = 0, with_shape = 0;
+  double us = 0, us_with_shape = 0;
+  for (const programs::RankProgram& program : to.programs.programs)
+    for (const programs::StreamOp& op : program.ops) {
+      const auto* kernel = std::get_if<programs::KernelWork>(&op.work);
+      if (kernel == nullptr || !kernel->measured_us) continue;
+      ++kernels, us += *kernel->measured_us;
+      if (kernel->shape.is_known()) ++with_shape, us_with_shape += *kernel->measured_us;
+    }
+  if (with_shape > 0)
+    to.account.push_back(fmt::format("shapes of {} of {} kernels, {:.1f} % of their time, follow from their operators",
+                                     with_shape, kernels, us > 0 ? 100 * us_with_shape / us : 100));
+}
+
 }  // namespace
 
 void tell(const std::vector<RankTrace>& traces, const std::vector<RankAccount>& ranks,
@@ -141,6 +156,7 @@ void tell(const std::vector<RankTrace>& traces, const std::vector<RankAccount>& 
   tell_clocks(traces, collectives, to.account);
   tell_dependencies(ranks, terms, to);
   tell_collectives(collectives, how, to);
+  tell_shapes(to);
   for (const RankAccount& rank : ranks) to.recorded_us = std::max(to.recorded_us, rank.span_us);
 }
 

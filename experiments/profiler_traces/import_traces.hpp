@@ -18,6 +18,7 @@ struct ReadOptions {
   std::optional<std::int64_t> step;  // its operations alone; nothing: all
   Collectives collectives = Collectives::simulated;
   bool alike = false;  // the only trace stands for all ranks of its job, as of data parallelism without pipeline stages
+  std::vector<std::string> host_traces;  // of PyTorch: execution traces of the hosts, one for each trace, or none
   /// Is told how many bytes of a file, as it lies on the disk, have been read.
   std::function<void(const std::string& path, std::int64_t bytes)> progress;
 };

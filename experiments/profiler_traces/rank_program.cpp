@@ -244,6 +244,7 @@ class Assembly {
       if (matched != matched_.end()) kernel.part = all_.dimensions[matched->second.dimension].exposed;
       if (matched != matched_.end() && collectives_ == Collectives::without_waiting)
         kernel.measured_us = in_us(all_.shortest[matched->second.instance]);
+      if (device.shape != kNone) kernel.shape = trace_.shapes[device.shape];
       op.work = kernel;
     }
   }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "experiments/kineto/host_trace.hpp"
 #include "experiments/kineto/parse_trace.hpp"
 #include "experiments/kineto/read_kineto.hpp"
 #include "tests/fuzz/checked_programs.hpp"
@@ -34,6 +35,20 @@ void import(const std::string& text, std::size_t ranks, profiler::Collectives co
   }
 }
 
+/// The text as an execution trace of the host, of a trace whose call 1 is an operator.
+void link(const std::string& text) {
+  try {
+    std::istringstream host_text(text);
+    const profiler::OperatorInputs host = kineto::parse_host_trace(host_text, "trace.json");
+    std::istringstream stream(
+        R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","tid":1,"ts":1,"dur":1,"args":{"External id":1,)"
+        R"("Record function id":1}},{"ph":"X","cat":"kernel","name":"k","tid":7,"ts":1,"dur":1,"args":{"External id":1}}]})");
+    fuzz::require_measured_programs(kineto::import_traces({kineto::parse_trace(stream, "trace.json", &host)}).programs);
+  } catch (const core::InputError& error) {
+    fuzz::require_refusal(error, "trace.json");
+  }
+}
+
 }  // namespace
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
@@ -44,6 +59,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   kineto::is_kineto_trace(text);
+  link(text);
   import(text, 1, profiler::Collectives::simulated);
   import(text, 2, profiler::Collectives::simulated);
   import(text, 1, profiler::Collectives::simulated, true);

@@ -17,6 +17,7 @@
 #include "experiments/edits/replicas.hpp"
 #include "experiments/goal/write_goal.hpp"
 #include "experiments/programs/program_file.hpp"
+#include "experiments/programs/ranks_text.hpp"
 #include "experiments/programs/timed_programs.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/traces/read_any.hpp"
@@ -48,7 +49,7 @@ std::string kind_of(const StreamOp& op) {
 
 Sum sum_of(const StreamOp& op) {
   if (const auto* kernel = std::get_if<KernelWork>(&op.work))
-    return {1, kernel->bytes, kernel->measured_us.value_or(0)};
+    return {1, kernel->shape.bytes, kernel->measured_us.value_or(0)};
   if (const auto* copy = std::get_if<CopyWork>(&op.work)) return {1, copy->bytes, copy->measured_us.value_or(0)};
   if (const auto* host = std::get_if<HostWork>(&op.work)) return {1, 0, host->us};
   return {1, std::get<Communication>(op.work).bytes, 0};
@@ -74,12 +75,6 @@ std::int64_t peak_of(const RankProgram& program) {
   return peak;
 }
 
-std::vector<std::int64_t> ranks_by_program(const StreamPrograms& programs) {
-  std::vector<std::int64_t> ranks(programs.programs.size());
-  for (const std::uint32_t program : programs.ranks.program_of_rank) ++ranks[program];
-  return ranks;
-}
-
 Json as_json(const Imported& imported) {
   const StreamPrograms& programs = imported.programs;
   Json all{{"name", programs.name},
@@ -88,7 +83,8 @@ Json as_json(const Imported& imported) {
            {"notes", programs.notes},
            {"ranks", programs.ranks.program_of_rank.size()},
            {"programs", Json::array()}};
-  const std::vector<std::int64_t> ranks = ranks_by_program(programs);
+  const std::vector<std::int64_t> ranks =
+      experiments::programs::ranks_by_program(programs.ranks.program_of_rank, programs.programs.size());
   for (std::size_t i = 0; i < programs.programs.size(); ++i) {
     const RankProgram& program = programs.programs[i];
     Json one{{"name", program.name},
@@ -123,7 +119,8 @@ std::string as_text(const StreamPrograms& programs, const std::string& source) {
   line("ranks",
        fmt::format("{}, {} distinct programs", programs.ranks.program_of_rank.size(), programs.programs.size()));
   for (const std::string& note : programs.notes) line("assumed", note);
-  const std::vector<std::int64_t> ranks = ranks_by_program(programs);
+  const std::vector<std::int64_t> ranks =
+      experiments::programs::ranks_by_program(programs.ranks.program_of_rank, programs.programs.size());
   for (std::size_t i = 0; i < programs.programs.size(); ++i) {
     const RankProgram& program = programs.programs[i];
     text +=
@@ -180,7 +177,9 @@ void add_reader_options(cxxopts::Options& options) {
       "WHICH")("kernels", "of records of a capture: a table of what kernels cost", cxxopts::value<std::string>(),
                "FILE")("host-us", "of records of a capture: how long each call takes its thread of the host",
                        cxxopts::value<double>()->default_value("0"),
-                       "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls");
+                       "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls")(
+      "host-traces", "of PyTorch's traces: execution traces of their hosts, one for each, for shapes that they lack",
+      cxxopts::value<std::vector<std::string>>(), "FILE,...");
 }
 
 void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
@@ -208,6 +207,8 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
     throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
   options.profiler.collectives = static_cast<Collectives>(found - kHow.begin());
   options.profiler.alike = parsed.count("alike") > 0;
+  if (parsed.count("host-traces") > 0)
+    options.profiler.host_traces = parsed["host-traces"].as<std::vector<std::string>>();
   if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;

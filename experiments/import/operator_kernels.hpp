@@ -1,0 +1,17 @@
+// What operators of PyTorch compute, by the shapes of their inputs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/compute/kernel.hpp"
+
+namespace manyworlds::experiments::import {
+
+/// Returns the kernel of an operator such as `aten::mm`. `arguments` is what the profiler records of it with
+/// record_shapes=True, or null: `Input Dims`, `Input type`, `Input Strides` and `Concrete Inputs`, lists with an
+/// element for each input. Throws UnsupportedRow for an operator that is not modelled, and for inputs that do not tell
+/// what it computes. An operator that launches several kernels is one here.
+core::compute::Kernel kernel_of_operator(const std::string& name, const nlohmann::json* arguments);
+
+}  // namespace manyworlds::experiments::import
