@@ -1,23 +1,12 @@
 // A program of collectives, for the tests of the capture: rank 0 writes the id of the communicator to the file that the
 // second argument names, and every other rank reads it there, as programs without MPI do. First argument: number of ranks; with
 // a third one, communicators are split.
-#include "host_only.cuh"
+#include "communicators.cuh"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-typedef struct ncclComm* ncclComm_t;
-struct ncclUniqueId {
-  char internal[128];
-};
 extern "C" {
-int ncclGetUniqueId(ncclUniqueId* out);
-int ncclCommInitRank(ncclComm_t* out, int size, ncclUniqueId id, int rank);
 int ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* out, void* configuration);
-int ncclCommDestroy(ncclComm_t communicator);
 int ncclGroupStart();
 int ncclGroupEnd();
-int ncclAllReduce(const void*, void*, size_t, int type, int reduction, ncclComm_t, cudaStream_t);
 int ncclAllGather(const void*, void*, size_t, int type, ncclComm_t, cudaStream_t);
 int ncclReduceScatter(const void*, void*, size_t, int type, int reduction, ncclComm_t, cudaStream_t);
 int ncclBroadcast(const void*, void*, size_t, int type, int root, ncclComm_t, cudaStream_t);
@@ -27,21 +16,6 @@ int ncclRecv(void*, size_t, int type, int peer, ncclComm_t, cudaStream_t);
 }
 
 static const int kFp32 = 7, kBf16 = 9, kSum = 0, kAvg = 4;
-
-static void check(int error, const char* what) {
-  if (error == 0) return;
-  printf("%s: %d\n", what, error);
-  exit(1);
-}
-
-static ncclUniqueId carried(const char* path, int rank) {
-  ncclUniqueId id;
-  if (rank == 0) check(ncclGetUniqueId(&id), "id");
-  FILE* file = fopen(path, rank == 0 ? "wb" : "rb");
-  const bool is_done = file != NULL && (rank == 0 ? fwrite(&id, sizeof id, 1, file) : fread(&id, sizeof id, 1, file)) == 1;
-  if (!is_done || fclose(file) != 0) exit(4);
-  return id;
-}
 
 int main(int count, char** arguments) {
   if (count < 3) return 4;

@@ -1,21 +1,11 @@
 // A data-parallel training loop in small, for the tests of captures: each layer's gradients are reduced on a stream of
 // their own while the one below goes backward. Arguments: ranks, the file of the communicator's id, steps, layers, MiB of
 // activations; and "uneven", with which rank 1 reduces less in the last step.
-#include "host_only.cuh"
+#include "communicators.cuh"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct ncclComm* ncclComm_t;
-struct ncclUniqueId {
-  char internal[128];
-};
 extern "C" {
-int ncclGetUniqueId(ncclUniqueId* out);
-int ncclCommInitRank(ncclComm_t* out, int size, ncclUniqueId id, int rank);
-int ncclAllReduce(const void*, void*, size_t, int type, int reduction, ncclComm_t, cudaStream_t);
-int ncclCommDestroy(ncclComm_t communicator);
 cudaError_t cudaMallocHost(void** out, size_t bytes);
 }
 
@@ -25,21 +15,6 @@ static const size_t kParameters = 1 << 20, kTokens = 8192;
 __global__ void forward(const int* tokens, float* activations, int layer) {}
 __global__ void backward(const float* activations, float* gradients, int layer) {}
 __global__ void adam(float* parameters, const float* gradients, long count, int step) {}
-
-static void check(int error, const char* what) {
-  if (error == 0) return;
-  printf("%s: %s\n", what, cudaGetErrorString((cudaError_t)error));
-  exit(1);
-}
-
-static ncclUniqueId carried(const char* path, int rank) {
-  ncclUniqueId id;
-  if (rank == 0) check(ncclGetUniqueId(&id), "id");
-  FILE* file = fopen(path, rank == 0 ? "wb" : "rb");
-  const bool is_done = file != NULL && (rank == 0 ? fwrite(&id, sizeof id, 1, file) : fread(&id, sizeof id, 1, file)) == 1;
-  if (!is_done || fclose(file) != 0) exit(4);
-  return id;
-}
 
 int main(int count, char** arguments) {
   if (count < 6) return 4;
