@@ -29,6 +29,10 @@ constexpr std::uint64_t kMaxUs = 1'000'000'000;
 /// ASTRA-sim's resources of a rank.
 enum Resource : std::uint32_t { host, compute, communication };
 
+std::string path_of(const std::string& prefix, std::uint32_t rank) {
+  return fmt::format("{}.{}.et", prefix, rank);
+}
+
 /// What is counted over all ranks for the account.
 struct Counts {
   std::map<std::uint32_t, std::int64_t> unknown_types;
@@ -238,7 +242,8 @@ class NodeReader {
   bool is_of_rank_ = false;
 };
 
-void tell(const Counts& counts, const TraceOptions& options, programs::Imported& to) {
+/// Tells what is not as it stands, of programs that are simulated or of graphs alone.
+void tell(const Counts& counts, const TraceOptions& options, bool are_simulated, programs::Imported& to) {
   const auto count = [&](std::int64_t number, const std::string& what) {
     if (number > 0) to.account.push_back(fmt::format("{} {}", number, what));
   };
@@ -253,7 +258,8 @@ void tell(const Counts& counts, const TraceOptions& options, programs::Imported&
         "communications with is_cpu_op are host operations: the GPU's own nodes communicate");
   count(counts.without_time, "compute nodes have no duration, and take a nanosecond as in ASTRA-sim");
   count(counts.by_roofline, "compute nodes are timed by the roofline");
-  count(counts.broadcasts, "broadcasts are simulated; ASTRA-sim replays their duration");
+  if (are_simulated) count(counts.broadcasts, "broadcasts are simulated; ASTRA-sim replays their duration");
+  if (!are_simulated) return;
   to.programs.notes.push_back(
       options.one_at_a_time
           ? "a rank does one host operation, one kernel and one communication at a time, in the order in which it "
@@ -266,88 +272,163 @@ void tell(const Counts& counts, const TraceOptions& options, programs::Imported&
 
 using Load = std::function<TraceFile(std::uint32_t)>;
 
-programs::Imported import_all(std::uint32_t files, const Load& load, std::string_view groups_text,
-                              const std::string& what, const TraceOptions& options) {
-  const std::uint32_t ranks = files == 1 ? options.ranks.value_or(1) : files;
-  if (options.ranks && *options.ranks != ranks)
-    throw InputError(fmt::format("has traces of {} ranks, not of {}", files, *options.ranks), what);
-  if (options.roofline && !(options.roofline->peak_tflops > 0 && options.roofline->memory_gb_per_s > 0))
-    throw InputError("needs a roofline of a peak and a bandwidth above 0", what);
-  CommGroups groups(ranks);
-  if (!options.groups_path.empty() || !groups_text.empty()) {
-    groups.add_file(groups_text, options.groups_path.empty() ? "groups" : options.groups_path);
-  } else {
-    for (std::uint32_t rank = 0; rank < files; ++rank) {
-      const TraceFile file = load(rank);
+/// Reads the traces of a job, and hands its graphs on as they come: large ones need not all be there at once.
+class JobReader {
+ public:
+  JobReader(std::uint32_t files, const Load& load, std::string_view groups_text, const std::string& what,
+            const TraceOptions& options)
+      : files_(files), load_(load), what_(what), options_(options), groups_(ranks_of(files, what, options)) {
+    if (options.roofline && !(options.roofline->peak_tflops > 0 && options.roofline->memory_gb_per_s > 0))
+      throw InputError("needs a roofline of a peak and a bandwidth above 0", what);
+    if (!options.groups_path.empty() || !groups_text.empty())
+      groups_.add_file(groups_text, options.groups_path.empty() ? "groups" : options.groups_path);
+    else
+      add_listed_groups();
+  }
+
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(groups_.ranks().front().size()); }
+  const CommGroups& groups() const { return groups_; }
+
+  /// Calls `add` with a rank and its graph, or `add_same` with a rank and one before it that does the same.
+  template <class Add, class AddSame>
+  void read(const Add& add, const AddSame& add_same) {
+    std::unordered_map<std::string, std::uint32_t>
+        same_anywhere;  // bytes of files that are of no rank alone, and the first
+    for (std::uint32_t rank = 0; rank < files_; ++rank) {
+      const TraceFile file = load_(rank);
+      if (const auto known = same_anywhere.find(file.bytes); known != same_anywhere.end()) {
+        add_same(rank, known->second);
+        continue;
+      }
+      const Trace trace = parse_trace(file.bytes, file.name);
+      versions_.insert(trace.version);
+      NodeReader reader(rank, file.name, groups_, options_, counts_);
+      graphs::RankGraph graph = reader.graph_of(trace);
+      if (graph.nodes.empty()) throw InputError("has no node", file.name);
+      add(rank, std::move(graph));
+      if (!reader.is_of_rank() && file.bytes.size() < (1u << 20) && same_anywhere.size() < 64)
+        same_anywhere.emplace(file.bytes, rank);
+      if (files_ > 1 || ranks() == 1) continue;
+      if (reader.is_of_rank())
+        throw InputError(
+            fmt::format("is of one rank alone, by its transfers or groups, and cannot stand for {}", ranks()),
+            file.name);
+      for (std::uint32_t other = 1; other < ranks(); ++other) add_same(other, 0);
+    }
+  }
+
+  void tell(programs::Imported& to, bool are_simulated) const {
+    to.programs.name = what_.substr(what_.rfind('/') + 1);
+    to.programs.origin = fmt::format("Chakra traces {}", what_);
+    std::string all_versions;
+    for (const std::string& version : versions_)
+      all_versions += (all_versions.empty() ? "" : ", ") + version.substr(0, 20);
+    if (!all_versions.empty()) to.account.push_back("schema " + all_versions);
+    chakra::tell(counts_, options_, are_simulated, to);
+  }
+
+ private:
+  static std::uint32_t ranks_of(std::uint32_t files, const std::string& what, const TraceOptions& options) {
+    const std::uint32_t ranks = files == 1 ? options.ranks.value_or(1) : files;
+    if (options.ranks && *options.ranks != ranks)
+      throw InputError(fmt::format("has traces of {} ranks, not of {}", files, *options.ranks), what);
+    return ranks;
+  }
+
+  void add_listed_groups() {
+    for (std::uint32_t rank = 0; rank < files_; ++rank) {
+      const TraceFile file = load_(rank);
       try {
         for (const TraceNode& node : parse_trace(file.bytes, file.name).nodes)
-          if (node.type == static_cast<std::uint32_t>(NodeType::metadata)) groups.add_listed(rank, node);
+          if (node.type == static_cast<std::uint32_t>(NodeType::metadata)) groups_.add_listed(rank, node);
       } catch (const InputError& error) {
         if (std::string_view(error.what()).starts_with(file.name)) throw;
         throw InputError(error.what(), file.name);
       }
     }
   }
-  graphs::GraphPrograms job(ranks, groups.ranks(), groups.exposed());
-  Counts counts;
-  std::set<std::string> versions;
-  std::unordered_map<std::string, std::uint32_t>
-      same_anywhere;  // bytes of files that are of no rank alone, and the first
-  for (std::uint32_t rank = 0; rank < files; ++rank) {
-    const TraceFile file = load(rank);
-    if (const auto known = same_anywhere.find(file.bytes); known != same_anywhere.end()) {
-      job.add_same(rank, known->second);
-      continue;
-    }
-    const Trace trace = parse_trace(file.bytes, file.name);
-    versions.insert(trace.version);
-    NodeReader reader(rank, file.name, groups, options, counts);
-    const graphs::RankGraph graph = reader.graph_of(trace);
-    if (graph.nodes.empty()) throw InputError("has no node", file.name);
-    job.add(rank, graph);
-    if (!reader.is_of_rank() && file.bytes.size() < (1u << 20) && same_anywhere.size() < 64)
-      same_anywhere.emplace(file.bytes, rank);
-    if (files == 1 && ranks > 1) {
-      if (reader.is_of_rank())
-        throw InputError(
-            fmt::format("is of one rank alone, by its transfers or groups, and cannot stand for {}", ranks), file.name);
-      for (std::uint32_t other = 1; other < ranks; ++other) job.add_same(other, 0);
-    }
-  }
+
+  std::uint32_t files_;
+  const Load& load_;
+  const std::string& what_;
+  const TraceOptions& options_;
+  CommGroups groups_;
+  Counts counts_;
+  std::set<std::string> versions_;
+};
+
+programs::Imported import_all(JobReader reader, const std::string& what) {
+  graphs::GraphPrograms job(reader.ranks(), reader.groups().ranks(), reader.groups().exposed());
+  reader.read([&](std::uint32_t rank, const graphs::RankGraph& graph) { job.add(rank, graph); },
+              [&](std::uint32_t rank, std::uint32_t as) { job.add_same(rank, as); });
   programs::Imported result = job.finish(what);
-  result.programs.name = what.substr(what.rfind('/') + 1);
-  result.programs.origin = fmt::format("Chakra traces {}", what);
-  std::string all_versions;
-  for (const std::string& version : versions)
-    all_versions += (all_versions.empty() ? "" : ", ") + version.substr(0, 20);
-  if (!all_versions.empty()) result.account.push_back("schema " + all_versions);
-  tell(counts, options, result);
+  reader.tell(result, true);
   return result;
+}
+
+TraceGraphs graphs_of(JobReader reader) {
+  TraceGraphs all;
+  all.groups = reader.groups().ranks();
+  all.exposed = reader.groups().exposed();
+  all.graph_of_rank.resize(reader.ranks());
+  reader.read(
+      [&](std::uint32_t rank, graphs::RankGraph graph) {
+        all.graph_of_rank[rank] = static_cast<std::uint32_t>(all.graphs.size());
+        all.graphs.push_back(std::move(graph));
+      },
+      [&](std::uint32_t rank, std::uint32_t as) { all.graph_of_rank[rank] = all.graph_of_rank[as]; });
+  reader.tell(all.told, false);
+  return all;
+}
+
+/// Calls `use` with a reader of the traces at a prefix.
+template <class Use>
+auto with_files(const std::string& prefix, const TraceOptions& options, const Use& use) {
+  const std::uint32_t files = count_traces(prefix);
+  const std::string groups = options.groups_path.empty() ? std::string() : import::read_text(options.groups_path);
+  const Load load = [&](std::uint32_t rank) {
+    return TraceFile{path_of(prefix, rank), graphs::read_job_file(path_of(prefix, rank), kMaxTraceBytes)};
+  };
+  return use(JobReader(files, load, groups, prefix, options));
+}
+
+template <class Use>
+auto with_files(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
+                const TraceOptions& options, const Use& use) {
+  if (files.empty()) throw InputError("has no trace", what);
+  const Load load = [&](std::uint32_t rank) { return files[rank]; };
+  return use(JobReader(static_cast<std::uint32_t>(files.size()), load, groups, what, options));
 }
 
 }  // namespace
 
+std::uint32_t count_traces(const std::string& prefix) {
+  std::uint32_t files = 0;
+  std::error_code error;
+  while (files < programs::kMaxRanks && std::filesystem::exists(path_of(prefix, files), error)) ++files;
+  if (files == 0)
+    throw InputError(fmt::format("has no trace {}; ranks are PREFIX.0.et, PREFIX.1.et, ...", path_of(prefix, 0)),
+                     prefix);
+  return files;
+}
+
 programs::Imported import_traces(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
                                  const TraceOptions& options) {
-  if (files.empty()) throw InputError("has no trace", what);
-  return import_all(
-      static_cast<std::uint32_t>(files.size()), [&](std::uint32_t rank) { return files[rank]; }, groups, what, options);
+  return with_files(files, groups, what, options,
+                    [&](JobReader reader) { return import_all(std::move(reader), what); });
 }
 
 programs::Imported read_traces(const std::string& prefix, const TraceOptions& options) {
-  const auto path_of = [&](std::uint32_t rank) { return fmt::format("{}.{}.et", prefix, rank); };
-  std::uint32_t files = 0;
-  std::error_code error;
-  while (files < programs::kMaxRanks && std::filesystem::exists(path_of(files), error)) ++files;
-  if (files == 0)
-    throw InputError(fmt::format("has no trace {}; ranks are PREFIX.0.et, PREFIX.1.et, ...", path_of(0)), prefix);
-  const std::string groups = options.groups_path.empty() ? std::string() : import::read_text(options.groups_path);
-  return import_all(
-      files,
-      [&](std::uint32_t rank) {
-        return TraceFile{path_of(rank), graphs::read_job_file(path_of(rank), kMaxTraceBytes)};
-      },
-      groups, prefix, options);
+  return with_files(prefix, options, [&](JobReader reader) { return import_all(std::move(reader), prefix); });
+}
+
+TraceGraphs import_graphs(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
+                          const TraceOptions& options) {
+  return with_files(files, groups, what, options, [](JobReader reader) { return graphs_of(std::move(reader)); });
+}
+
+TraceGraphs read_graphs(const std::string& prefix, const TraceOptions& options) {
+  return with_files(prefix, options, [](JobReader reader) { return graphs_of(std::move(reader)); });
 }
 
 }  // namespace manyworlds::experiments::chakra

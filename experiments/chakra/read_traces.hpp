@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/graphs/rank_graph.hpp"
 #include "experiments/programs/imported.hpp"
 
 namespace manyworlds::experiments::chakra {
@@ -44,8 +45,25 @@ struct TraceFile {
 programs::Imported import_traces(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
                                  const TraceOptions& options = {});
 
+/// Returns how many traces there are at a prefix, from PREFIX.0.et on; throws InputError if there is none.
+std::uint32_t count_traces(const std::string& prefix);
+
 /// Reads PREFIX.0.et, PREFIX.1.et, ... as far as there are, as ASTRA-sim's --workload-configuration; files may be
 /// compressed by gzip.
 programs::Imported read_traces(const std::string& prefix, const TraceOptions& options = {});
+
+/// The graphs of a job before they are programs, for who runs them by rules of its own.
+struct TraceGraphs {
+  std::vector<graphs::RankGraph> graphs;
+  std::vector<std::uint32_t> graph_of_rank;
+  std::vector<std::vector<std::uint32_t>> groups;  // what the groups of calls are
+  std::vector<core::workload::StepPart> exposed;   // by group
+  programs::Imported told;                         // account, name and origin; no programs
+};
+
+/// Return the graphs of what import_traces() and read_traces() read.
+TraceGraphs import_graphs(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
+                          const TraceOptions& options = {});
+TraceGraphs read_graphs(const std::string& prefix, const TraceOptions& options = {});
 
 }  // namespace manyworlds::experiments::chakra

@@ -50,6 +50,7 @@ struct Format {
 };
 
 constexpr const char* kChakra = ".et";
+constexpr const char* kChakraTraces = "Chakra traces";
 
 bool is_chakra_trace(const std::string& path) {
   return path.ends_with(kChakra) || path.ends_with(".et.gz");
@@ -66,9 +67,11 @@ const std::array<Format, 10>& formats() {
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
       {"records of a captured program", true, &captured::is_captured,
        [](const Paths& paths, const AnyOptions& options) { return captured::read_captured(paths, options.captured); }},
-      {"Chakra traces", false,
+      {kChakraTraces, false,
        [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
        [](const Paths& paths, const AnyOptions& options) {
+         if (options.astra_sim)
+           return astra_sim::read_astra_sim(paths.front(), *options.astra_sim, options.as_astra_sim, options.chakra);
          return chakra::read_traces(paths.front(), options.chakra);
        }},
       {"a workload of SimAI", false,
@@ -125,6 +128,10 @@ programs::Imported read_any(const std::vector<std::string>& paths, const AnyOpti
   }
   if (paths.size() > 1 && !format->has_file_per_rank)
     throw core::InputError(fmt::format("is {}, which is read alone", format->name), paths.front());
+  if (options.astra_sim && format->name != kChakraTraces)
+    throw core::InputError(fmt::format("is {}; --astra-system and --astra-network are of {}, PREFIX.0.et and on",
+                                       format->name, kChakraTraces),
+                           paths.front());
   return format->read(paths, options);
 }
 

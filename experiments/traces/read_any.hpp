@@ -1,10 +1,12 @@
 // Files of any format that becomes stream programs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "experiments/astra_sim/read_astra_sim.hpp"
 #include "experiments/captured/read_captured.hpp"
 #include "experiments/chakra/read_traces.hpp"
 #include "experiments/goal/read_goal.hpp"
@@ -20,6 +22,8 @@ struct AnyOptions {
   profiler::ReadOptions profiler;  // of PyTorch's and of Nsight Systems
   captured::ReadOptions captured;
   chakra::TraceOptions chakra;
+  std::optional<astra_sim::Paths> astra_sim;  // of Chakra's traces: what ASTRA-sim is run with beside them
+  astra_sim::Communication as_astra_sim;      // with these
   simai::RunOptions simai;
   goal::GoalOptions goal;
   nccl_logs::FlightOptions flight;
@@ -33,7 +37,8 @@ bool is_any(const std::string& path);
 /// recorder or logs of NCCL's Inspector, one per rank; records of a
 /// captured program, or their folder; the traces of Chakra at a prefix, or one of them; a workload of
 /// SimAI, a table of AICB, a schedule of GOAL, or our own program file. Throws core::InputError for what its reader
-/// refuses, for several files of a format that has one, and for a format that is none of these.
+/// refuses, for several files of a format that has one, for ASTRA-sim's files with another format than Chakra's, and
+/// for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

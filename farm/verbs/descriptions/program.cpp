@@ -159,7 +159,9 @@ void add_reader_options(cxxopts::Options& options) {
   options.add_options("readers")("step",
                                  "of a profiler's traces: the N of ProfilerStep#N, or of a range of NVTX, alone",
                                  cxxopts::value<std::int64_t>(), "N")(
-      "collectives", "of a profiler's traces: simulated, as-recorded, or without-waiting",
+      "collectives",
+      "of a profiler's traces: simulated, as-recorded, or without-waiting; of Chakra's traces with ASTRA-sim's files: "
+      "simulated, as-astra (its congestion-unaware backend's times) or as-astra-aware",
       cxxopts::value<std::string>()->default_value("simulated"),
       "HOW")("alike",
              "of a profiler's traces: the only one stands for all ranks of its job; of records of a capture: a rank "
@@ -170,6 +172,10 @@ void add_reader_options(cxxopts::Options& options) {
            "that communicators have",
            cxxopts::value<std::string>(),
            "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
+      "astra-system", "of Chakra's traces: ASTRA-sim's system.json (docs/astra_sim.md)", cxxopts::value<std::string>(),
+      "FILE")("astra-network", "of Chakra's traces: network.yml of ASTRA-sim's analytical backend",
+              cxxopts::value<std::string>(), "FILE")(
+      "astra-memory", "of Chakra's traces: ASTRA-sim's remote memory file", cxxopts::value<std::string>(), "FILE")(
       "steps",
       "of records of a capture, what is a step: last (the last period of what repeats), all, profiled, or lines "
       "FROM-TO of each",
@@ -196,16 +202,40 @@ void read_captured_options(const cxxopts::ParseResult& parsed, experiments::capt
   if (parsed.count("groups") > 0) options.groups_path = parsed["groups"].as<std::string>();
 }
 
+/// Reads where the times of collectives come from, and what ASTRA-sim is run with.
+void read_collectives(const cxxopts::ParseResult& parsed, experiments::traces::AnyOptions& options) {
+  using experiments::astra_sim::Congestion;
+  const auto how = parsed["collectives"].as<std::string>();
+  constexpr std::array<const char*, 5> kHow{"simulated", "as-recorded", "without-waiting", "as-astra",
+                                            "as-astra-aware"};
+  constexpr std::ptrdiff_t kProfilers = 3;  // those of a profiler's traces
+  const std::ptrdiff_t chosen = std::find(kHow.begin(), kHow.end(), how) - kHow.begin();
+  if (chosen == std::ssize(kHow))
+    throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
+  const auto path = [&](const char* option) {
+    return parsed.count(option) > 0 ? parsed[option].as<std::string>() : std::string();
+  };
+  const experiments::astra_sim::Paths astra{path("astra-system"), path("astra-network"), path("astra-memory")};
+  const bool has_any = !(astra.system.empty() && astra.network.empty() && astra.memory.empty());
+  if ((has_any || chosen >= kProfilers) && (astra.system.empty() || astra.network.empty()))
+    throw core::InputError(has_any ? "must be there: ASTRA-sim's system.json and network.yml are read together"
+                                   : fmt::format("must be there, as --collectives is {}", how),
+                           astra.system.empty() ? "--astra-system" : "--astra-network");
+  if (has_any && chosen > 0 && chosen < kProfilers)
+    throw core::InputError(
+        fmt::format("must be simulated, as-astra or as-astra-aware with ASTRA-sim's files, not '{}'", how),
+        "--collectives");
+  if (has_any) options.astra_sim = astra;
+  if (chosen >= kProfilers)
+    options.as_astra_sim = chosen == kProfilers ? Congestion::unaware : Congestion::aware;
+  else
+    options.profiler.collectives = static_cast<experiments::profiler::Collectives>(chosen);
+}
+
 experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
-  using experiments::profiler::Collectives;
   experiments::traces::AnyOptions options;
   if (parsed.count("step") > 0) options.profiler.step = parsed["step"].as<std::int64_t>();
-  const auto how = parsed["collectives"].as<std::string>();
-  constexpr std::array<const char*, 3> kHow{"simulated", "as-recorded", "without-waiting"};
-  const auto found = std::find(kHow.begin(), kHow.end(), how);
-  if (found == kHow.end())
-    throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
-  options.profiler.collectives = static_cast<Collectives>(found - kHow.begin());
+  read_collectives(parsed, options);
   options.profiler.alike = parsed.count("alike") > 0;
   if (parsed.count("host-traces") > 0)
     options.profiler.host_traces = parsed["host-traces"].as<std::vector<std::string>>();
@@ -294,10 +324,14 @@ int run_program(const Invocation& invocation) {
     for (const std::string& path : (*parsed)["files"].as<std::vector<std::string>>()) paths.push_back(path);
   const bool is_spec = paths.front().ends_with(".yaml") || paths.front().ends_with(".yml");
   Imported imported;
+  const experiments::traces::AnyOptions reader = reader_options(*parsed);
+  if (is_spec && reader.astra_sim)
+    throw core::InputError("is a spec; --astra-system and --astra-network are of Chakra traces, PREFIX.0.et and on",
+                           paths.front());
   if (is_spec)
     imported.programs = programs_of_spec(*parsed);
   else
-    imported = experiments::traces::read_any(paths, reader_options(*parsed));
+    imported = experiments::traces::read_any(paths, reader);
   check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
   write_programs(imported.programs, *parsed);
