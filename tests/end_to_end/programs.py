@@ -265,6 +265,49 @@ class Programs(unittest.TestCase):
                                       if "*" in word else [word])]
                 self.assertIn(output, run(*words, directory=self.directory).stdout)
 
+    def test_the_job_of_astra_sim_of_the_page_has_its_time(self):
+        page = (ROOT / "docs" / "astra_sim.md").read_text()
+        for name, text in zip(("system.json", "memory.json"), re.findall(r"```json\n(.*?)```", page, re.DOTALL), strict=True):
+            (self.directory / name).write_text(text)
+        for name, text in re.findall(r"```yaml\n# (\w+\.\w+)\n(.*?)```", page, re.DOTALL):
+            (self.directory / name).write_text(text)
+        for rank in range(4):
+            shutil.copy(ROOT / "tests" / "experiments" / "chakra" / f"all_reduce.{rank}.et", self.directory)
+        commands = [command.split() for command in re.findall(r"^    manyworlds (.*)$", page, re.MULTILINE)]
+        simulated, as_astra, sweep = [run(*command, directory=self.directory).stdout for command in commands]
+        spec = (self.directory / "astra.yaml").read_text()
+        for told in (simulated, as_astra):
+            cluster, topology = re.search(r"with a GPU of yours: cluster: (.*), topology: (\w+)", told).groups()
+            self.assertIn(f"cluster: {cluster.replace('GPU', 'a100_80')}\n  topology: {topology}\n", spec)
+        self.assertIn("collectives are simulated, and not as system.json says: all-reduce-implementation", simulated)
+        self.assertIn("ASTRA-sim's time: 55000 ns, of the longest rank", as_astra)
+        steps = dict(self.rows("astra", "program.file", "step_time_ps"))
+        self.assertEqual(steps[b"as_astra.jsonl"], 55_000_000)
+        self.assertNotEqual(steps[b"job.jsonl"], 55_000_000)
+
+    def test_files_of_astra_sim_are_refused_in_one_line(self):
+        shutil.copy(ROOT / "tests" / "experiments" / "chakra" / "all_reduce.0.et", self.directory)
+        (self.directory / "s.json").write_text('{"preferred-dataset-splits": 4, "all-reduce-implementation": ["tree"]}')
+        (self.directory / "n.yml").write_text("topology: [Ring]\nnpus_count: [4]\nbandwidth: [0]\nlatency: [1]\n")
+        system, network = ("--astra-system", "s.json"), ("--astra-network", "n.yml")
+        for words, error in [
+            (system, "--astra-network: must be there: ASTRA-sim's system.json and network.yml are read together"),
+            (network, "--astra-system: must be there: ASTRA-sim's"),
+            (("--collectives", "as-astra"), "--astra-system: must be there, as --collectives is as-astra"),
+            ((*system, *network, "--collectives", "as-recorded"), "--collectives: must be simulated, as-astra or as-astra-aware"),
+            ((*system, *network), "s.json: all-reduce-implementation: must be a list of ring, direct"),
+            ((*system, "--astra-network", "none.yml"), "none.yml: "),
+        ]:
+            said = run("program", "all_reduce", *words, directory=self.directory, expect=2).stderr
+            self.assertIn(error, said)
+            self.assertEqual(said.count("\n"), 1)
+        (self.directory / "s.json").write_text("{}")
+        said = run("program", "all_reduce", *system, *network, directory=self.directory, expect=2).stderr
+        self.assertIn("n.yml:3: bandwidth: must be GB/s of a link", said)
+        shutil.copy(ROOT / "tests" / "fuzz" / "seeds" / "goal" / "two_ranks.goal", self.directory)
+        said = run("program", "two_ranks.goal", *system, *network, directory=self.directory, expect=2).stderr
+        self.assertIn("two_ranks.goal: is a schedule of GOAL; --astra-system and --astra-network are of Chakra traces", said)
+
     def test_an_experiment_is_written_and_comes_back(self):
         """As a program file, as traces of Chakra and as a schedule of GOAL, whose times are whole nanoseconds."""
         words = ("program", ROOT / "experiments" / "sweeps" / "tiny.yaml", "--experiment", 3)

@@ -163,21 +163,25 @@ TEST_CASE("collectives stay operations of the simulated network unless ASTRA-sim
   };
   CHECK(tells("collectives are simulated, and not as system.json says: all-reduce-implementation, "));
   CHECK(tells("keys of system.json that change no time: scheduling-policy orders collectives"));
-  CHECK(tells("the network in a spec: cluster: {nodes: 1, gpus_per_node: 2, gpu: {scale_up: full_mesh, "));
+  CHECK(tells("the network in a spec, with a GPU of yours: cluster: {nodes: 1, gpus_per_node: 2, "));
 }
 
 TEST_CASE("a network is told as a cluster of ours, with its rates in powers of ten") {
   const auto told = [](const std::string& text) { return as_cluster(parse_network_file(text, "n")); };
+  const std::string begin = "the network in a spec, with a GPU of yours: cluster: ";
   CHECK(told(network_text("Switch", 8)) ==
-        "the network in a spec: cluster: {nodes: 8, gpus_per_node: 1, nic_gbps: 429.4967296, nic_latency_us: 0.5}, "
-        "topology: one_switch");
+        begin +
+            "{nodes: 8, gpus_per_node: 1, gpu: GPU, nic_gbps: 429.4967296, nic_latency_us: 0.5}, "
+            "topology: one_switch");
   CHECK(told(network_text("FullyConnected", 4)) ==
-        "the network in a spec: cluster: {nodes: 1, gpus_per_node: 4, gpu: {scale_up: full_mesh, scale_up_domain: 4, "
-        "scale_up_gb_per_s: 161.0612736, scale_up_latency_us: 0.5}}");
+        begin +
+            "{nodes: 1, gpus_per_node: 4, gpu: {like: GPU, scale_up: full_mesh, scale_up_domain: 4, "
+            "scale_up_gb_per_s: 161.0612736, scale_up_latency_us: 0.5}, nic_gbps: 1}, topology: one_switch");
   CHECK(told("topology: [Switch, Switch]\nnpus_count: [8, 2]\nbandwidth: [400, 50]\nlatency: [936.25, 0]\n") ==
-        "the network in a spec: cluster: {nodes: 2, gpus_per_node: 8, gpu: {scale_up: nvswitch, scale_up_domain: 8, "
-        "scale_up_gb_per_s: 429.4967296, scale_up_latency_us: 0.93625}, nic_gbps: 429.4967296, nic_latency_us: 1e-06}, "
-        "topology: rail_only");
+        begin +
+            "{nodes: 2, gpus_per_node: 8, gpu: {like: GPU, scale_up: nvswitch, scale_up_domain: 8, "
+            "scale_up_gb_per_s: 429.4967296, scale_up_latency_us: 0.93625}, nic_gbps: 429.4967296, "
+            "nic_latency_us: 1e-06}, topology: rail_only");
   CHECK(told(network_text("Ring", 8)).find("the network has no equal in a spec") == 0);
 }
 
