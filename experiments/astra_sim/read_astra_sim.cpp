@@ -34,12 +34,14 @@ void check_ranks(std::size_t ranks, const Network& network) {
 }
 
 /// Gives compute nodes the roofline's nanoseconds as Workload::issue_comp rounds them: one without a tensor's size
-/// takes none, one without operations has no time at all.
-void time_by_roofline(graphs::RankGraph& graph, const System& system) {
+/// takes none, one without operations has no time at all. Returns how many take none.
+std::int64_t time_by_roofline(graphs::RankGraph& graph, const System& system) {
+  std::int64_t without = 0;
   for (graphs::GraphNode& node : graph.nodes) {
     auto* kernel = std::get_if<programs::KernelWork>(&node.work);
     if (kernel == nullptr) continue;
     if (kernel->bytes == 0) {
+      ++without;
       node.work = std::monostate{};
       node.resource = graphs::kNoResource;
       continue;
@@ -55,6 +57,7 @@ void time_by_roofline(graphs::RankGraph& graph, const System& system) {
       throw InputError("peak-perf: must be such that a compute node takes less than 10^15 ns", system.name);
     node.us = static_cast<double>(static_cast<std::int64_t>(ns)) * 1e-3;
   }
+  return without;
 }
 
 /// Puts the times of a rank's replay into its graph: what communicated is a kernel, from when it began until it ended.
@@ -93,9 +96,10 @@ programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& w
   const auto& [system, network, memory] = configuration;
   check_ranks(traces.graph_of_rank.size(), network);
   if (!system.refused.empty()) throw InputError(system.refused.front(), system.name);
+  std::int64_t without_time = 0;
   for (graphs::RankGraph& graph : traces.graphs) {
     graphs::execution_order(graph);  // refuses circles
-    if (system.has_roofline) time_by_roofline(graph, system);
+    if (system.has_roofline) without_time += time_by_roofline(graph, system);
   }
   const Job job{std::move(traces.graphs), std::move(traces.graph_of_rank), std::move(traces.groups)};
   CollectiveTimes collectives(system, network, congestion);
@@ -114,6 +118,8 @@ programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& w
       congestion == Congestion::aware ? "aware" : "unaware"));
   result.account.insert(result.account.end(), traces.told.account.begin(), traces.told.account.end());
   result.account.push_back(fmt::format("ASTRA-sim's time: {} ns, of the longest rank", replayed.longest_ns));
+  if (without_time > 0)
+    result.account.push_back(fmt::format("{} compute nodes without a tensor_size take no time", without_time));
   if (collectives.begun_late() > 0)
     result.account.push_back(
         fmt::format("{} collectives whose ranks come at different times begin when the last has come; ASTRA-sim begins "
@@ -130,7 +136,7 @@ void tell(const Configuration& configuration, Communication communication, progr
                     system.name, fmt::join(system.collective_keys, ", ")));
   if (!communication)
     for (const std::string& refused : system.refused) to.account.push_back(fmt::format("not followed: {}", refused));
-  if (!communication && configuration.memory)
+  if (!communication && configuration.memory && configuration.memory->type != MemoryType::none)
     to.account.push_back("loads and stores take the rate of the GPU's host link, not that of the remote memory file");
   if (!system.silent_keys.empty())
     to.account.push_back(
@@ -138,22 +144,33 @@ void tell(const Configuration& configuration, Communication communication, progr
   to.account.push_back(as_cluster(configuration.network));
 }
 
+/// Makes programs of graphs that ASTRA-sim's network times, or of traces that ours will.
+template <class ReadGraphs, class ReadTraces>
+programs::Imported import_by(const Configuration& configuration, Communication communication, const std::string& what,
+                             std::size_t files, const chakra::TraceOptions& options, const ReadGraphs& read_graphs,
+                             const ReadTraces& read_traces) {
+  chakra::TraceOptions told = trace_options(configuration, communication, options);
+  if (files == 1 && !told.ranks) told.ranks = configuration.network.ranks();
+  programs::Imported result;
+  if (communication) {
+    result = as_astra_sim(read_graphs(told), what, configuration, *communication);
+  } else {
+    result = read_traces(told);
+    check_ranks(result.programs.ranks.program_of_rank.size(), configuration.network);
+  }
+  tell(configuration, communication, result);
+  return result;
+}
+
 }  // namespace
 
 programs::Imported import_astra_sim(const std::vector<chakra::TraceFile>& files, std::string_view groups,
                                     const std::string& what, const Configuration& configuration,
                                     Communication communication, const chakra::TraceOptions& options) {
-  chakra::TraceOptions told = trace_options(configuration, communication, options);
-  if (files.size() == 1 && !told.ranks) told.ranks = configuration.network.ranks();
-  programs::Imported result;
-  if (communication) {
-    result = as_astra_sim(chakra::import_graphs(files, groups, what, told), what, configuration, *communication);
-  } else {
-    result = chakra::import_traces(files, groups, what, told);
-    check_ranks(result.programs.ranks.program_of_rank.size(), configuration.network);
-  }
-  tell(configuration, communication, result);
-  return result;
+  return import_by(
+      configuration, communication, what, files.size(), options,
+      [&](const chakra::TraceOptions& told) { return chakra::import_graphs(files, groups, what, told); },
+      [&](const chakra::TraceOptions& told) { return chakra::import_traces(files, groups, what, told); });
 }
 
 Configuration read_configuration(const Paths& paths) {
@@ -167,18 +184,10 @@ Configuration read_configuration(const Paths& paths) {
 
 programs::Imported read_astra_sim(const std::string& prefix, const Paths& paths, Communication communication,
                                   const chakra::TraceOptions& options) {
-  const Configuration configuration = read_configuration(paths);
-  chakra::TraceOptions told = trace_options(configuration, communication, options);
-  if (!told.ranks && chakra::count_traces(prefix) == 1) told.ranks = configuration.network.ranks();
-  programs::Imported result;
-  if (communication) {
-    result = as_astra_sim(chakra::read_graphs(prefix, told), prefix, configuration, *communication);
-  } else {
-    result = chakra::read_traces(prefix, told);
-    check_ranks(result.programs.ranks.program_of_rank.size(), configuration.network);
-  }
-  tell(configuration, communication, result);
-  return result;
+  return import_by(
+      read_configuration(paths), communication, prefix, chakra::count_traces(prefix), options,
+      [&](const chakra::TraceOptions& told) { return chakra::read_graphs(prefix, told); },
+      [&](const chakra::TraceOptions& told) { return chakra::read_traces(prefix, told); });
 }
 
 }  // namespace manyworlds::experiments::astra_sim

@@ -256,7 +256,8 @@ void tell(const Counts& counts, const TraceOptions& options, bool are_simulated,
   count(counts.control, "control dependencies are not followed, as ASTRA-sim's feeder follows those of data alone");
   count(counts.host_communications,
         "communications with is_cpu_op are host operations: the GPU's own nodes communicate");
-  count(counts.without_time, "compute nodes have no duration, and take a nanosecond as in ASTRA-sim");
+  if (are_simulated || !options.roofline)  // of graphs, the roofline says what has no time
+    count(counts.without_time, "compute nodes have no duration, and take a nanosecond as in ASTRA-sim");
   count(counts.by_roofline, "compute nodes are timed by the roofline");
   if (are_simulated) count(counts.broadcasts, "broadcasts are simulated; ASTRA-sim replays their duration");
   if (!are_simulated) return;

@@ -296,7 +296,7 @@ class Programs(unittest.TestCase):
             (("--collectives", "as-astra"), "--astra-system: must be there, as --collectives is as-astra"),
             ((*system, *network, "--collectives", "as-recorded"), "--collectives: must be simulated, as-astra or as-astra-aware"),
             ((*system, *network), "s.json: all-reduce-implementation: must be a list of ring, direct"),
-            ((*system, "--astra-network", "none.yml"), "none.yml: "),
+            ((*network, "--astra-system", "none.json"), "none.json: "),
         ]:
             said = run("program", "all_reduce", *words, directory=self.directory, expect=2).stderr
             self.assertIn(error, said)

@@ -47,6 +47,13 @@ TEST_CASE("a rank computes and communicates one operation of each at a time, the
         one.account.end());
 }
 
+TEST_CASE("ASTRA-sim's own regression test has the result that is kept beside it") {
+  // tests/rt_template: an all-reduce of 1 MiB by 8 ranks on a ring, with memory of 50 GB/s; "Wall time: 117780".
+  const Configuration configuration = files(with(R"("local-mem-bw": 50)"), network_text("Ring", 8));
+  CHECK(step_ps(Ranks(8, {mebibyte(1)}), configuration) == 117'780'000);
+  CHECK(step_ps(Ranks(8, {mebibyte(1)}), configuration, Congestion::aware) == 117'780'000);
+}
+
 TEST_CASE("ranks that come to a collective at different times leave it as in a plain simulation") {
   const auto rank = [](std::uint64_t us) {
     return std::vector<TraceNode>{node(1, NodeType::comp, us), mebibyte(2, {1}), node(3, NodeType::comp, 5, {2})};
