@@ -40,7 +40,7 @@ std::int64_t time_by_roofline(graphs::RankGraph& graph, const System& system) {
   for (graphs::GraphNode& node : graph.nodes) {
     auto* kernel = std::get_if<programs::KernelWork>(&node.work);
     if (kernel == nullptr) continue;
-    if (kernel->bytes == 0) {
+    if (kernel->shape.bytes == 0) {
       ++without;
       node.work = std::monostate{};
       node.resource = graphs::kNoResource;
@@ -50,7 +50,7 @@ std::int64_t time_by_roofline(graphs::RankGraph& graph, const System& system) {
       throw InputError(fmt::format("node {} ('{}') has a tensor_size and no num_ops, of which the roofline has no time",
                                    node.id, node.name.substr(0, 60)),
                        graph.name);
-    const auto operations = static_cast<double>(kernel->flops), bytes = static_cast<double>(kernel->bytes);
+    const auto operations = static_cast<double>(kernel->flops), bytes = static_cast<double>(kernel->shape.bytes);
     const double per_second = std::min(system.memory_gb_per_s * 1e9 * (operations / bytes), system.peak_tflops * 1e12);
     const double ns = operations / per_second * 1e9;
     if (!(ns < kLongestNs))
