@@ -83,8 +83,9 @@ void add_experiments(std::string& text, const json& status) {
   if (ranking == status.end() || !ranking->is_object() || ranking->at("rows").empty()) return;
   const json& best = ranking->at("rows").at(0);
   Metric(text, "best_step_seconds", "gauge", "Step time of the best experiment so far.").sample(best.at("step_time_s"));
-  Metric(text, "best_tokens_per_second_per_gpu", "gauge", "Throughput of the best experiment so far.")
-      .sample(best.at("tokens_per_s_per_gpu"));
+  if (const json& throughput = best.at("tokens_per_s_per_gpu"); throughput.is_number())
+    Metric(text, "best_tokens_per_second_per_gpu", "gauge", "Throughput of the best experiment so far.")
+        .sample(throughput);
 }
 
 void add_load(std::string& text, const json& load) {

@@ -120,6 +120,13 @@ TEST_CASE("a status that any one value has become another in is told as it is, o
   CHECK(taken > 50);
 }
 
+TEST_CASE("a run of a program that does not say its tokens has a status without throughput") {
+  json status = sweep_status();
+  status["ranking"]["rows"][0]["tokens_per_s_per_gpu"] = nullptr;
+  const std::string metrics = serve::run_metrics(parse_status(status.dump(), "status.json"));
+  CHECK_THAT(metrics, Contains("best_step_seconds 1.5") && !Contains("best_tokens_per_second_per_gpu"));
+}
+
 TEST_CASE("texts that are no status at all are refused by what is wrong with them") {
   const auto says = [](const std::string& text, const std::string& why) {
     CHECK_THROWS_WITH(parse_status(text, "status.json"), Contains("not a status this program wrote") && Contains(why));
