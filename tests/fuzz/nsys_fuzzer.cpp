@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <cstdlib>
+
 #include "experiments/nsys/read_nsys.hpp"
 #include "tests/fuzz/checked_programs.hpp"
 
@@ -20,7 +22,7 @@ class Numbers {
     if (bytes_.empty()) return 0;
     const auto first = static_cast<signed char>(bytes_.front());
     bytes_.remove_prefix(1);
-    return first == -128 ? INT64_MAX - (*this)() : first;  // most are small
+    return first == -128 ? INT64_MAX - std::abs((*this)()) : first;  // most are small
   }
 
  private:
