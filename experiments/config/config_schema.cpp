@@ -72,8 +72,9 @@ std::vector<OptionInfo> model_options_and_carried() {
 }
 
 Section collectives_section() {
-  Section section =
-      make_section("collectives", "algorithms of collectives", core::collective::library_options().infos());
+  std::vector<OptionInfo> options = core::collective::library_options().infos();
+  for (const OptionInfo& info : tuner_table_options().infos()) options.push_back(info);
+  Section section = make_section("collectives", "algorithms of collectives", std::move(options));
   for (const CollectiveGroup& group : collective_groups()) {
     Section own = make_section(group.name, group.help, core::collective::group_algorithm_options().infos());
     own.optional = true;

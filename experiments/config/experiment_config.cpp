@@ -119,6 +119,15 @@ std::vector<OtherNodes> other_nodes_of(const Settings& settings, ExperimentConfi
   return others;
 }
 
+/// Returns whether a group has an algorithm of its own for a kind of operation that a tuner is asked about.
+bool has_own(const core::collective::GroupAlgorithms& algorithms, core::collective::Kind kind) {
+  using core::collective::Kind;
+  if (kind == Kind::all_reduce) return algorithms.all_reduce.has_value();
+  if (kind == Kind::all_gather) return algorithms.all_gather.has_value();
+  if (kind == Kind::reduce_scatter) return algorithms.reduce_scatter.has_value();
+  return kind == Kind::broadcast ? algorithms.broadcast.has_value() : algorithms.reduce.has_value();
+}
+
 /// Sets the libraries of groups that have algorithms of their own; the section of a group has all of its keys or none.
 void set_group_libraries(Configuration& configuration, const Settings& settings) {
   const auto& options = core::collective::group_algorithm_options();
@@ -126,9 +135,9 @@ void set_group_libraries(Configuration& configuration, const Settings& settings)
     const std::string path = "collectives." + group.name + ".";
     if (settings.count(path + options.rows().front().info.name) == 0) continue;
     const auto algorithms = from_settings(options, settings, path);
-    for (const core::workload::Role role : group.roles)
-      configuration.group_libraries.insert_or_assign(
-          role, core::collective::with_algorithms(configuration.collectives, algorithms));
+    core::collective::Library library = core::collective::with_algorithms(configuration.collectives, algorithms);
+    std::erase_if(library.tuner_rules, [&](const auto& one) { return has_own(algorithms, one.kind); });
+    for (const core::workload::Role role : group.roles) configuration.group_libraries.insert_or_assign(role, library);
   }
 }
 
@@ -281,6 +290,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.placement = from_settings(placement_options(), settings, "placement.").placement;
   target.collectives = from_settings(core::collective::library_options(), settings, "collectives.");
   target.collectives.calibration = from_settings(core::collective::calibration_options(), settings, "cluster.gpu.");
+  if (config.inputs) target.collectives.tuner_rules = tuner_rules(settings, *config.inputs);
   set_group_libraries(target, settings);
   target.limit = from_settings(limit_options(), settings, "limit.");
   target.fluid = from_settings(fluid_options(), settings, "fluid.");

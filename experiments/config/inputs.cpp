@@ -1,5 +1,9 @@
 #include "experiments/config/inputs.hpp"
 
+#include <fmt/ranges.h>
+
+#include <map>
+
 #include "core/compute/measured.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
@@ -11,6 +15,7 @@
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
+#include "experiments/import/tuner_file.hpp"
 #include "experiments/programs/program_file.hpp"
 
 namespace manyworlds::experiments {
@@ -20,6 +25,7 @@ constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
 constexpr const char* kMeasuredRouting = "routing.file";
 constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kScheduleFile = "strategy.schedule_file";
+constexpr const char* kTunerFile = "collectives.tuner_file";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
 /// A section that has components, and where it is.
@@ -45,6 +51,19 @@ const FileKeys& file_keys() {
     return keys;
   }();
   return all;
+}
+
+/// Returns the path and the contents of the file that a setting names; null if it names none.
+const Inputs::value_type* named_input(const Settings& settings, const Inputs& inputs, const std::string& key) {
+  const std::string& path = settings.text(key);
+  if (path.empty()) return nullptr;
+  const auto text = inputs.find(path);
+  MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
+  return &*text;
+}
+
+std::string lines_text(const std::vector<int>& lines) {
+  return fmt::format("line{} {}", lines.size() == 1 ? "" : "s", fmt::join(lines, ", "));
 }
 
 KernelTable table_of(const Settings& settings) {
@@ -76,6 +95,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_measured_routing(text, file.path);
   else if (file.key == kScheduleFile)
     import::parse_schedule(text, file.path);
+  else if (file.key == kTunerFile)
+    import::parse_tuner_file(text, file.path);
   else if (file.key == kProgramFile)
     programs::parse_program_file(text, file.path);
   else if (file.key == kProgramEdits)
@@ -105,6 +126,40 @@ const core::OptionTable<ScheduleFile>& schedule_file_options() {
                    "file"),
   };
   return table;
+}
+
+const core::OptionTable<TunerTable>& tuner_table_options() {
+  static const core::OptionTable<TunerTable> table{
+      core::option("tuner_file", &TunerTable::tuner_file,
+                   "table that chooses algorithm and protocol by operation, bytes, nodes and ranks before the library "
+                   "does, as NCCL's example tuner plugin reads it (docs/model/collectives.md)",
+                   {}, "file"),
+  };
+  return table;
+}
+
+std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, const Inputs& inputs) {
+  const auto* file = named_input(settings, inputs, kTunerFile);
+  return file == nullptr ? std::vector<core::collective::TunerRule>()
+                         : import::parse_tuner_file(file->second, file->first).rules;
+}
+
+std::string tuner_note(const Settings& settings, const Inputs& inputs) {
+  const auto* file = named_input(settings, inputs, kTunerFile);
+  if (file == nullptr) return "";
+  const import::TunerFile table = import::parse_tuner_file(file->second, file->first);
+  std::string note = fmt::format("which lines of {} chose is in the column collectives_tuner", file->first);
+  std::map<std::string, std::vector<int>> idle;
+  for (const auto& [line, why] : table.idle) idle[why].push_back(line);
+  for (const auto& [why, lines] : idle)
+    note += fmt::format("; its {} never match{} ({})", lines_text(lines), lines.size() == 1 ? "es" : "", why);
+  std::vector<int> lines;
+  for (const core::collective::TunerRule& rule : table.rules)
+    if (rule.channels > 0) lines.push_back(rule.line);
+  if (!lines.empty() && settings.text("collectives.protocol") == "calibrated")
+    note += fmt::format("; the channels of its {} are not heeded: protocol calibrated has those that were measured",
+                        lines_text(lines));
+  return note;
 }
 
 std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings,

@@ -35,6 +35,19 @@ const core::OptionTable<ScheduleFile>& schedule_file_options();
 /// Returns the schedule in that file; null if no file is named. The file must be among `inputs`.
 std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings, const Inputs& inputs);
 
+/// A table that chooses algorithms of collectives.
+struct TunerTable {
+  std::string tuner_file;  // path of a file; empty: none
+};
+const core::OptionTable<TunerTable>& tuner_table_options();
+
+/// Returns the rules of that table; none if no file is named. The file must be among `inputs`.
+std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, const Inputs& inputs);
+
+/// Returns a note about what of that table has no effect, whatever the collectives are, and where its effect is told;
+/// empty without one. The file must be among `inputs`.
+std::string tuner_note(const Settings& settings, const Inputs& inputs);
+
 /// Returns the table of measured times that the GPU's settings name; null if none. The file must be among `inputs`.
 std::shared_ptr<const core::compute::MeasuredTimes> measured_times(const Settings& settings, const Inputs& inputs);
 

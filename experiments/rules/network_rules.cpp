@@ -127,6 +127,19 @@ Rule failing_cables_coupled_rule() {
   return result;
 }
 
+/// The lines of a tuner's table choose protocols, so that the library must have more than one.
+Rule tuner_protocol_rule() {
+  return rule("tuner_protocol", "collectives.tuner_file",
+              "a tuner_file chooses protocols, for which collectives.protocol must be calibrated or auto",
+              {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+                const core::collective::Library& library = e.configuration.collectives;
+                if (library.tuner_rules.empty() || library.protocol == core::collective::Protocol::calibrated ||
+                    library.protocol == core::collective::Protocol::automatic)
+                  return std::nullopt;
+                return fmt::format("protocol is {}", core::collective::name_of(library.protocol));
+              });
+}
+
 Rule failures_fit_rule() {
   return {"failures_fit",
           "faults.fails must name cables with times, and leave all GPUs joined",
@@ -195,6 +208,7 @@ std::vector<Rule> transport_rules() {
            }),
       hashed_paths_rule(),
       failing_cables_rule(),
+      tuner_protocol_rule(),
       rule("fluid_composed", "fidelity", "fidelity fluid needs composition composed: coupled is every packet of a step",
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {

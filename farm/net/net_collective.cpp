@@ -54,6 +54,17 @@ core::collective::Communicator communicator_of_all(const core::step::Configurati
   return core::step::communicator_of(router, members, static_cast<std::uint32_t>(configuration.gpus_per_node));
 }
 
+std::string tuner_of(const core::step::Configuration& configuration, const std::string& kind,
+                     const std::string& algorithm, std::int64_t bytes) {
+  const Library& library = configuration.collectives;
+  if (library.tuner_rules.empty()) return "";
+  if (!algorithm.empty()) return "--algorithm, not collectives.tuner_file";
+  const core::collective::TunerRule* rule =
+      rule_for(library, communicator_of_all(configuration), kind_named(kind), bytes);
+  if (rule == nullptr) return "the library, as no line of collectives.tuner_file matches";
+  return fmt::format("line {} of collectives.tuner_file", rule->line);
+}
+
 Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
                     const std::string& algorithm, std::int64_t bytes) {
   const Kind kind_value = kind_named(kind);

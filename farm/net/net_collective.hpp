@@ -15,6 +15,11 @@ namespace manyworlds::farm {
 core::collective::Shape collective_of(const core::step::Configuration& configuration, const std::string& kind,
                                       const std::string& algorithm, std::int64_t bytes);
 
+/// Returns what chose its algorithm where the configuration has a tuner's table: a line of it, the library or
+/// `algorithm`; empty without a table. Throws as collective_of().
+std::string tuner_of(const core::step::Configuration& configuration, const std::string& kind,
+                     const std::string& algorithm, std::int64_t bytes);
+
 /// Returns all GPUs as the members of a collective. `configuration` must have its graph.
 core::collective::Communicator communicator_of_all(const core::step::Configuration& configuration);
 

@@ -96,6 +96,7 @@ std::string NetworkReport::json() const {
   }
   if (shape != nullptr) object["collective"] = shape->text(), object["bus_gb_per_s"] = bus_gb_per_s(*shape, run.end());
   if (shape != nullptr) object["collectives_calibrated"] = calibrated;
+  if (!tuner.empty()) object["collectives_tuner"] = tuner;
   const std::vector<std::string> names = link_names(graph);
   Json links = Json::array();
   for (const std::uint32_t link : by_load(run)) {
@@ -119,6 +120,7 @@ std::string NetworkReport::text() const {
     text += "until the sender has the last acknowledgement\n" + in_us(acknowledgement_times_of(run));
   if (shape != nullptr) text += fmt::format("bus bandwidth {:.3f} GB/s\n", bus_gb_per_s(*shape, run.end()));
   if (shape != nullptr && calibrated != "no") text += fmt::format("library calibrated: {}\n", calibrated);
+  if (!tuner.empty()) text += fmt::format("chosen by {}\n", tuner);
   const std::vector<std::string> names = link_names(graph);
   const std::vector<std::uint32_t> links = by_load(run);
   text += fmt::format("{} links used; the busiest, by the share of the time in which they send:\n", links.size());

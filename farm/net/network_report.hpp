@@ -17,6 +17,7 @@ struct NetworkReport {
   core::network::Fidelity fidelity = core::network::Fidelity::packet;
   std::string calibrated = "no";  // origin of the library's calibration: describe_calibration()
   core::network::LinkFailures failures = {};
+  std::string tuner = {};  // what of a tuner's table chose; empty without one
 
   std::string json() const;
   std::string text() const;

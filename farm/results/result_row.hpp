@@ -34,6 +34,7 @@ struct Row {
   experiments::Interval interval;                              // if the step was simulated by packets
   std::array<bool, core::compute::kKernelKinds> guessed{};     // kinds of kernels, if it ran
   std::optional<core::workload::MeasurementCoverage> kernels;  // if it ran with a table of measured times
+  std::string tuner = {};  // the lines of its tuner's table that chose; empty without one, or where it did not run
   RowCosts costs;
   std::optional<core::Time> bound_ps = {};  // of a sweep that asks for its best
   std::string bounded_by = {};              // what that is: sums or analytic

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/step/compile/tuner_choices.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/result.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
@@ -24,6 +25,7 @@
 #include "farm/results/result_costs.hpp"
 #include "farm/results/result_row.hpp"
 #include "farm/results/subsimulation_table.hpp"
+#include "farm/results/tuner_text.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -55,6 +57,16 @@ void add_status_columns(std::vector<Column>& to, const Rows& rows) {
       "yes: collectives cost what was measured on this GPU; as GPU: what was on that one, scaled by link "
       "speed; no: another protocol",
       rows, [](const Row& row) { return experiments::describe_calibration(row.configuration.collectives); }));
+}
+
+void add_tuner(std::vector<Column>& to, const Rows& rows) {
+  const auto has_table = [](const Row& row) { return !row.configuration.collectives.tuner_rules.empty(); };
+  if (std::none_of(rows.begin(), rows.end(), has_table)) return;
+  to.push_back(text_column(
+      "collectives_tuner",
+      "how many distinct collectives (by operation, bytes and communicator) each line of collectives.tuner_file chose "
+      "the algorithm of, and how many the library; empty where it did not run",
+      rows, [](const Row& row) { return row.tuner; }));
 }
 
 /// Returns the MFU. It exceeds 1 only if a table of measured kernel times implies that.
@@ -326,7 +338,7 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
   for (const Adder& add :
-       {Adder(add_status_columns), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
+       {Adder(add_status_columns), Adder(add_tuner), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
         Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
         Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_losses), Adder(add_fluid_error)})
     add(computed, rows);
@@ -371,7 +383,7 @@ Row row_of(const experiments::Sweep& sweep, std::uint32_t id, const Plan& plan, 
            const OutcomeOf& outcome, const experiments::Uncertainty& uncertainty, experiments::GraphCache& graphs) {
   const experiments::Experiment& experiment = sweep.experiments.at(id);
   const experiments::ExperimentConfig config = experiment.config();
-  Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}, {}};
+  Row row{experiment, plan.experiments.at(experiment.id), config.configuration, "ran", "", nullptr, {}, {}, {}, {}, {}};
   row.configuration.gpu.measured = measured_times(experiment);
   if (!row.planned.fits()) {
     row.status = "out_of_memory";
@@ -387,6 +399,8 @@ Row row_of(const experiments::Sweep& sweep, std::uint32_t id, const Plan& plan, 
     row.reason = fmt::format("has more to simulate than limit: link_hops {}, events {}", limit.link_hops, limit.events);
   } else {
     row.step = &*step;
+    if (!row.configuration.collectives.tuner_rules.empty())
+      row.tuner = tuner_text(core::step::tuner_choices(configure(experiment, graphs)));
     if (row.has_interval()) row.interval = uncertainty.with_guesses(experiment.settings, config);
     row.guessed = experiments::guessed_kinds(experiment.settings, uncertainty.catalog());
     const auto& configuration = row.configuration;

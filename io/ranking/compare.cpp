@@ -144,7 +144,8 @@ void compare_settings(const Results& selected, ExperimentComparison& comparison)
   };
   const Axes axes(selected);
   for (const Axes::Axis& axis : axes.all()) compare(*axis.column, true);
-  for (const char* name : {"dp", "gpus", "gpu_memory_bytes", "fidelity", "composition", "collectives_calibrated"})
+  for (const char* name :
+       {"dp", "gpus", "gpu_memory_bytes", "fidelity", "composition", "collectives_calibrated", "collectives_tuner"})
     if (const Column* column = selected.experiments.find(name);
         column != nullptr &&
         std::find(selected.axis_names.begin(), selected.axis_names.end(), name) == selected.axis_names.end())

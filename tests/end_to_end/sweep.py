@@ -67,6 +67,31 @@ class Sweeps(unittest.TestCase):
         self.assertNotEqual(answer_digest(self.directory / "one" / "results.h5"),
                             answer_digest(self.directory / "other" / "results.h5"))
 
+    def test_tables_of_a_tuner_share_what_they_choose_alike_and_are_told(self):
+        """Lines of the column are those of each file, though two files choose the same."""
+        table = ("allreduce,65537,4294967295,ring,simple,-1,-1,-1\nallreduce,0,4294967295,ring,ll,-1,-1,-1\n"
+                 "reduce,0,1,tree,ll,-1,-1,-1\n")
+        (self.directory / "a.conf").write_text(table)
+        (self.directory / "b.conf").write_text("# the same\n" + table)
+        (self.directory / "c.conf").write_text(table.replace("simple", "ll"))
+        (self.directory / "s.yaml").write_text(
+            "name: tuned\nbase:\n  model: {layers: 4, hidden: 512, heads: 8, vocabulary: 2048, sequence: 128}\n"
+            "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 4, nic_gbps: 400}\n"
+            "  topology: {rail_optimized: {oversubscription: 1}}\n  fidelity: analytic\n"
+            "  strategy: {micro_batch: 1, global_batch: 8, tp: 2, zero: 0, sequence_parallel: false}\n"
+            "axes:\n  collectives.tuner_file: [a.conf, b.conf, c.conf]\n")
+        done = self.sweep("s.yaml", "-o", "tuned", "--store", "none", "-j", 1)
+        self.assertIn("tasks: 2 computed", done.stderr)
+        self.assertIn("its line 4 never matches (NCCL has trees for allreduce alone)", done.stdout)
+        with h5py.File(self.directory / "tuned" / "results.h5") as results:
+            lines = [text.decode() for text in results["experiments/collectives_tuner"][:]]
+        self.assertRegex(lines[0], r"^line 1: \d+ all_reduce")
+        self.assertEqual(lines[1], lines[0].replace("line 2", "line 3").replace("line 1", "line 2"))
+        self.assertEqual(lines[2], lines[0])
+        (self.directory / "c.conf").write_text(table + "allreduce,0,9,pat,simple,-1,-1,-1\n")
+        error = self.sweep("s.yaml", "-o", "other", expect=2).stderr
+        self.assertRegex(error, r"c\.conf:4: algorithm pat of NCCL is not modelled")
+
     def test_one_answer_where_experts_get_unequal_loads_also_from_a_measured_table(self):
         batched = SWEEPS / "batched_experts.yaml"
         table = "layer,expert,tokens\n" + "".join(f"{layer},{expert},{100 + (37 * expert + 11 * layer) % 97}\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "core/base/error.hpp"
@@ -91,7 +92,7 @@ bool Library::depends_on_network() const {
     if (configured == Algorithm::as_all_reduce) return false;
     return configured == Algorithm::automatic || reduces_in_switches(configured);
   };
-  return channels == 0 || protocol == Protocol::automatic || protocol == Protocol::calibrated ||
+  return channels == 0 || protocol == Protocol::automatic || protocol == Protocol::calibrated || !tuner_rules.empty() ||
          needs_network(all_reduce) || needs_network(all_gather) || needs_network(reduce_scatter) ||
          needs_network(all_to_all) || needs_network(broadcast) || needs_network(reduce);
 }
@@ -201,10 +202,18 @@ std::vector<Protocol> protocols_of(const Library& library, Kind kind, Algorithm 
   return {library.protocol};
 }
 
-/// Applies the library's channels and chunks, and the costs that a calibrated library adds.
-void apply_library(Shape& shape, const Library& library, const Communicator& communicator) {
+/// Returns a rule's protocol as it is called in shapes of the library.
+Protocol protocol_of(const TunerRule& rule, const Library& library) {
+  if (library.protocol != Protocol::calibrated) return rule.protocol;
+  if (rule.protocol == Protocol::ll) return Protocol::calibrated_ll;
+  return rule.protocol == Protocol::ll128 ? Protocol::calibrated_ll128 : Protocol::calibrated_simple;
+}
+
+/// Applies the library's channels and chunks, and the costs that a calibrated library adds. Channels may be those of a
+/// rule.
+void apply_library(Shape& shape, const Library& library, const Communicator& communicator, bool has_channels) {
   const Algorithm chosen = shape.algorithm;
-  if (const auto use_every_nic = info_of(chosen).use_every_nic; library.channels == 0 && use_every_nic != nullptr)
+  if (const auto use_every_nic = info_of(chosen).use_every_nic; !has_channels && use_every_nic != nullptr)
     use_every_nic(shape);
   if (library.protocol != Protocol::calibrated) return;
   if (const auto calibrate = info_of(shape.algorithm).calibrate; calibrate != nullptr) calibrate(shape);
@@ -229,23 +238,45 @@ double rank_of(const Library& library, const Communicator& communicator, const S
   return static_cast<double>(predicted_ps(shape, communicator));
 }
 
+bool has_it(const Library& library, const Communicator& communicator, const TunerRule& rule, std::int64_t bytes) {
+  const bool in_switch = reduces_in_switches(rule.algorithm);
+  if (in_switch && (communicator.members > communicator.per_node || !communicator.node_switches ||
+                    rule.protocol != Protocol::simple))
+    return false;
+  if (library.protocol != Protocol::calibrated) return true;
+  if (in_switch && !library.calibration.reduces_in_switches()) return false;
+  return tuner_us(tuner_input(library, communicator), rule.kind, rule.algorithm, protocol_of(rule, library),
+                  communicator.members, communicator.per_node, bytes) < std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
+
+const TunerRule* rule_for(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes) {
+  if (communicator.members < 2) return nullptr;
+  for (const TunerRule& rule : library.tuner_rules)
+    if (rule.matches(communicator, kind, bytes) && has_it(library, communicator, rule, bytes)) return &rule;
+  return nullptr;
+}
 
 Shape choose_shape(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
                    const Split& split) {
+  const TunerRule* rule = rule_for(library, communicator, kind, bytes);
+  const bool heeds_channels = rule != nullptr && rule->channels > 0 && library.protocol != Protocol::calibrated;
+  const std::int64_t channels = heeds_channels ? rule->channels : library.channels;
   Shape base;
   base.kind = kind;
   base.members = communicator.members;
   base.per_node = communicator.per_node;
   base.bytes = bytes;
-  base.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(library.channels, 1));
-  base.node_mesh = communicator.node_mesh && (library.channels == 0 || library.protocol == Protocol::calibrated);
+  base.channels = static_cast<std::uint32_t>(std::max<std::int64_t>(channels, 1));
+  base.node_mesh = communicator.node_mesh && (channels == 0 || library.protocol == Protocol::calibrated);
   base.chunk_bytes = library.chunk_bytes;
   base.queue_pairs = static_cast<std::uint32_t>(library.qps_per_connection);
   base.message_bytes = library.split_data_on_qps ? 0 : library.message_bytes;
   base.split = split;
-  const std::vector<Algorithm> algorithms =
-      kind == Kind::send ? std::vector{Algorithm::ring} : library.candidates(kind);
+  const std::vector<Algorithm> algorithms = kind == Kind::send ? std::vector{Algorithm::ring}
+                                            : rule != nullptr  ? std::vector{rule->algorithm}
+                                                               : library.candidates(kind);
   std::optional<double> least;
   Shape best = base;
   for (const Algorithm algorithm : algorithms) {
@@ -253,13 +284,14 @@ Shape choose_shape(const Library& library, const Communicator& communicator, Kin
     if (!configured && !is_candidate(info_of(algorithm), kind, library, communicator)) continue;
     const Algorithm chosen =
         reduces_in_switches(algorithm) && !has_switches(communicator) ? Algorithm::ring : algorithm;
-    const std::vector<Protocol> protocols = protocols_of(library, kind, chosen);
+    const std::vector<Protocol> protocols =
+        rule != nullptr ? std::vector{protocol_of(*rule, library)} : protocols_of(library, kind, chosen);
     for (const Protocol protocol : protocols) {
       Shape shape = base;
       shape.algorithm = chosen;
       shape.rail_switches = reduces_in_switches(chosen) && configured && communicator.rail_switches;
       shape.protocol = protocol;
-      apply_library(shape, library, communicator);
+      apply_library(shape, library, communicator, channels > 0);
       const bool only_choice = configured && protocols.size() == 1;
       const double rank = only_choice || communicator.members < 2 ? 0 : rank_of(library, communicator, shape, chosen);
       if (!least || rank < *least) least = rank, best = shape;

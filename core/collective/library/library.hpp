@@ -3,11 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "core/base/options.hpp"
 #include "core/collective/algorithms/communicator.hpp"
 #include "core/collective/dag/dag.hpp"
 #include "core/collective/library/calibration.hpp"
+#include "core/collective/library/tuner_rules.hpp"
 
 namespace manyworlds::core::collective {
 
@@ -32,6 +34,8 @@ struct Library {
   LibraryVersion version = LibraryVersion::v2_29;
   bool ll128_between_nodes = true;  // NCCL leaves it out where NICs are not behind the switches of their GPUs
   Calibration calibration = {};     // if `protocol` is calibrated
+  /// What decides before the library does, the first that can (rule_for()); `protocol` is automatic or calibrated then.
+  std::vector<TunerRule> tuner_rules = {};
   bool operator==(const Library&) const = default;
 
   /// Returns whether the selection depends on the network: on its speeds, or on which members share a switch or links.
@@ -52,6 +56,11 @@ const OptionTable<GroupAlgorithms>& group_algorithm_options();
 
 /// Returns a library that has these algorithms, and otherwise its own.
 Library with_algorithms(Library library, const GroupAlgorithms& algorithms);
+
+/// Returns the first of the library's rules that matches an operation and names what the library has for it; null if
+/// there is none. It has no reduction in switches but inside a node, with `simple`, where the tuner of a calibrated one
+/// considers it; and a calibrated one no protocol that its tuner does not consider.
+const TunerRule* rule_for(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes);
 
 /// Returns the shape that the library selects for an operation of `bytes` (see Kind). Parameters that do not affect the
 /// DAG have their defaults, so that equal DAGs have equal shapes in most cases.

@@ -8,6 +8,17 @@ using collective::Kind;
 using collective::Protocol;
 using workload::Role;
 
+namespace {
+
+/// Returns what the library of a configuration takes at least, by what it chooses over ideal paths.
+Time least(const Configuration& configuration, const Links& links, std::int64_t members, std::int64_t stride, Role role,
+           Kind kind, std::int64_t bytes) {
+  const auto [shape, communicator] = strided_collective(configuration, links, members, stride, role, kind, bytes, {});
+  return collective::least_ps(shape, communicator);
+}
+
+}  // namespace
+
 Time LeastTimes::of(Role role, Kind kind, std::int64_t bytes, const collective::Split& split) {
   if (bytes == 0 || !split.even()) return 0;
   const auto [known, is_new] = known_.try_emplace({role, kind, bytes}, Time{0});
@@ -70,27 +81,42 @@ Time LeastTimes::compute(Role role, Kind kind, std::int64_t bytes) {
   // An exchange counts pairs inside nodes, of which ranks that fill no whole nodes have more than its formula knows.
   const std::int64_t local = std::clamp<std::int64_t>(configuration_.gpus_per_node / group.stride, 1, group.members);
   if (kind == Kind::all_to_all && group.members % local != 0) return 0;
-  const auto least = [&](const Configuration& configuration) {
-    const auto [shape, communicator] =
-        strided_collective(configuration, links_, group.members, group.stride, role, kind, bytes, {});
-    return collective::least_ps(shape, communicator);
-  };
   const collective::Library& library = configuration_.library_of(role);
+  if (library.tuner_rules.empty()) return compute(configuration_, group, role, kind, bytes);
+  // Which rules match depends on the nodes of the real group: it may be each of them, or none.
+  Configuration one = configuration_;
+  one.group_libraries.clear();
+  one.collectives = library;
+  one.collectives.tuner_rules.clear();
+  Time result = compute(one, group, role, kind, bytes);
+  for (collective::TunerRule rule : library.tuner_rules) {
+    rule.nodes = 0;
+    one.collectives.tuner_rules = {rule};
+    result = std::min(result, least(one, links_, group.members, group.stride, role, kind, bytes));
+  }
+  return result;
+}
+
+/// The same for a library without rules.
+Time LeastTimes::compute(const Configuration& configuration, const Group& group, Role role, Kind kind,
+                         std::int64_t bytes) const {
+  const collective::Library& library = configuration.library_of(role);
   const std::vector<collective::Algorithm> candidates = library.candidates(kind);
   const bool any_protocol = library.protocol == Protocol::automatic;
   if (library.protocol == Protocol::calibrated || (candidates.size() == 1 && !any_protocol))
-    return least(configuration_);
+    return least(configuration, links_, group.members, group.stride, role, kind, bytes);
   // What is chosen by predicted times depends on the paths that the group really has.
   Time result = kNever;
-  if (!chosen_) chosen_ = configuration_, chosen_->group_libraries.clear();
+  Configuration one = configuration;  // whose library has one algorithm and protocol of those that it may choose
+  one.group_libraries.clear();
   for (const collective::Algorithm algorithm : candidates)
     for (const Protocol protocol :
          any_protocol ? std::vector{Protocol::ll, Protocol::ll128, Protocol::simple} : std::vector{library.protocol}) {
-      collective::Library& chosen = chosen_->collectives;
+      collective::Library& chosen = one.collectives;
       chosen.all_reduce = chosen.all_gather = chosen.reduce_scatter = chosen.all_to_all = chosen.broadcast =
           chosen.reduce = algorithm;
       chosen.protocol = protocol;
-      result = std::min(result, least(*chosen_));
+      result = std::min(result, least(one, links_, group.members, group.stride, role, kind, bytes));
     }
   return result;
 }

@@ -39,12 +39,13 @@ class LeastTimes {
   };
   Group group_of(workload::Role role) const;
   Time compute(workload::Role role, collective::Kind kind, std::int64_t bytes);
+  Time compute(const Configuration& configuration, const Group& group, workload::Role role, collective::Kind kind,
+               std::int64_t bytes) const;
 
   const Configuration& configuration_;
   const workload::Strategy& strategy_;
   const Links links_;
   std::map<std::tuple<workload::Role, collective::Kind, std::int64_t>, Time> known_;
-  std::optional<Configuration> chosen_;  // whose library has one algorithm and protocol of those that it may choose
 };
 
 /// A pass of one rank by itself: kernels run in order, collectives in order on their streams, and no other rank is

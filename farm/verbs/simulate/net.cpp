@@ -158,9 +158,9 @@ int run_net(const Invocation& invocation) {
       print({run, *configuration.graph, nullptr, configuration.transport.fidelity, "no", configuration.failures});
     return kExitDone;
   }
-  const Shape shape =
-      collective_of(configuration, (*parsed)["collective"].as<std::string>(), (*parsed)["algorithm"].as<std::string>(),
-                    parse_size(required(*parsed, "bytes"), "--bytes", 1));
+  const auto kind = (*parsed)["collective"].as<std::string>(), algorithm = (*parsed)["algorithm"].as<std::string>();
+  const std::int64_t bytes = parse_size(required(*parsed, "bytes"), "--bytes", 1);
+  const Shape shape = collective_of(configuration, kind, algorithm, bytes);
   if ((*parsed)["model"].as<std::string>() == "astra-sim") {
     std::cout << compare_astra(*parsed, configuration, shape);
     return kExitDone;
@@ -170,7 +170,8 @@ int run_net(const Invocation& invocation) {
     std::cout << members_csv(run);
   else
     print({run, *configuration.graph, &shape, configuration.transport.fidelity,
-           experiments::describe_calibration(configuration.collectives), configuration.failures});
+           experiments::describe_calibration(configuration.collectives), configuration.failures,
+           tuner_of(configuration, kind, algorithm, bytes)});
   if (!csv && parsed->count("links") == 0 && parsed->count("json") == 0) std::cout << io::assumed_text(sweep.assumed);
   return kExitDone;
 }

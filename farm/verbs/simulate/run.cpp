@@ -199,6 +199,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
         std::pair("budget_tokens", "tokens in budget"), std::pair("budget_loss", "predicted loss")})
     if (const io::Column* column = row.table.find(name); column != nullptr && !std::isnan(column->number_at(0)))
       text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
+  if (const io::Column* tuner = row.table.find("collectives_tuner"))
+    text += fmt::format("tuner             {}\n", tuner->text_at(0));
   text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + time_basis_text(row) + kernels_text(row);
   text += "network           ";
   if (row.text("fidelity") == "fluid")
