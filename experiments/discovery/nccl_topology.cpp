@@ -7,10 +7,12 @@
 #include "experiments/clusters/fabric.hpp"
 #include "experiments/discovery/lines.hpp"
 #include "experiments/discovery/node_inside.hpp"
-#include "experiments/discovery/xml.hpp"
+#include "experiments/text/xml.hpp"
 
 namespace manyworlds::experiments::clusters {
 namespace {
+
+using import::XmlElement;
 
 constexpr std::size_t kMaxDevices = 4'096;
 
@@ -133,9 +135,11 @@ bool is_nccl_topology(std::string_view text) {
 
 NodeInside parse_nccl_topology(std::string_view text, const std::string& name) {
   TreeReader reader(name);
-  walk_xml(
-      text, name, [&](const XmlElement& element) { reader.begin(element); }, [&] { reader.end(); });
-  return reader.take();
-}
+  import::walk_xml(
+      text, name, [&](const XmlElement& element) { reader.begin(element);
+}, [&] {
+  reader.end(); });
+return reader.take();
+}  // namespace manyworlds::experiments::clusters
 
 }  // namespace manyworlds::experiments::clusters

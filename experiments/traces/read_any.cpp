@@ -11,6 +11,7 @@
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/import/nccl_inspector.hpp"
 #include "experiments/kineto/read_kineto.hpp"
+#include "experiments/msccl/algorithm.hpp"
 #include "experiments/nccl_logs/flight_dump.hpp"
 #include "experiments/nccl_logs/read_inspector.hpp"
 #include "experiments/nsys/read_nsys.hpp"
@@ -59,9 +60,9 @@ bool is_chakra_prefix(const std::string& path) {
   return std::filesystem::exists(path + ".0" + kChakra) || std::filesystem::exists(path + ".0.et.gz");
 }
 
-const std::array<Format, 10>& formats() {
+const std::array<Format, 11>& formats() {
   using Paths = std::vector<std::string>;
-  static const std::array<Format, 10> all{{
+  static const std::array<Format, 11> all{{
       {"a program file", false,
        [](const std::string&, std::string_view head) { return programs::is_program_file(head); },
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
@@ -86,6 +87,11 @@ const std::array<Format, 10>& formats() {
        }},
       {"a schedule of GOAL", false, [](const std::string&, std::string_view head) { return goal::is_goal_file(head); },
        [](const Paths& paths, const AnyOptions& options) { return goal::read_goal(paths.front(), options.goal); }},
+      {"an algorithm of MSCCL", false,
+       [](const std::string&, std::string_view head) { return msccl::is_algorithm_file(head); },
+       [](const Paths& paths, const AnyOptions& options) {
+         return msccl::read_algorithm(paths.front(), options.msccl);
+       }},
       {"traces of PyTorch's profiler", true,
        [](const std::string&, std::string_view head) { return kineto::is_kineto_trace(head); },
        [](const Paths& paths, const AnyOptions& options) { return kineto::read_kineto(paths, options.profiler); }},

@@ -10,6 +10,7 @@
 #include "experiments/captured/read_captured.hpp"
 #include "experiments/chakra/read_traces.hpp"
 #include "experiments/goal/read_goal.hpp"
+#include "experiments/msccl/read_algorithm.hpp"
 #include "experiments/nccl_logs/read_flight_recorder.hpp"
 #include "experiments/profiler_traces/import_traces.hpp"
 #include "experiments/programs/imported.hpp"
@@ -26,6 +27,7 @@ struct AnyOptions {
   astra_sim::Communication as_astra_sim;      // with these
   simai::RunOptions simai;
   goal::GoalOptions goal;
+  msccl::AlgorithmOptions msccl;
   nccl_logs::FlightOptions flight;
 };
 
@@ -36,9 +38,9 @@ bool is_any(const std::string& path);
 /// Reads files of one format: traces of PyTorch's profiler, exports of Nsight Systems, dumps of PyTorch's flight
 /// recorder or logs of NCCL's Inspector, one per rank; records of a
 /// captured program, or their folder; the traces of Chakra at a prefix, or one of them; a workload of
-/// SimAI, a table of AICB, a schedule of GOAL, or our own program file. Throws core::InputError for what its reader
-/// refuses, for several files of a format that has one, for ASTRA-sim's files with another format than Chakra's, and
-/// for a format that is none of these.
+/// SimAI, a table of AICB, a schedule of GOAL, an algorithm of MSCCL, or our own program file. Throws core::InputError
+/// for what its reader refuses, for several files of a format that has one, for ASTRA-sim's files with another format
+/// than Chakra's, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

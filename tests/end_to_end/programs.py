@@ -201,6 +201,7 @@ class Programs(unittest.TestCase):
                 ("simai", tests / "simai" / "microAllReduce.txt", ("--ranks", 8), 8),
                 ("kineto", tests / "kineto" / "event_sync_multi_stream.json.gz", (), 1),
                 ("goal", ROOT / "tests" / "fuzz" / "seeds" / "goal" / "two_ranks.goal", (), 2),
+                ("msccl", ROOT / "tests" / "fuzz" / "seeds" / "msccl" / "all_pairs.xml", ("--bytes", "1MiB"), 2),
                 ("nsys", ROOT / "tests" / "fuzz" / "seeds" / "nsys" / "small.sqlite", (), 1),
                 ("inspector", ROOT / "tests" / "fuzz" / "seeds" / "inspector" / "log.jsonl", (), 2)):
             with self.subTest(name):
@@ -254,8 +255,10 @@ class Programs(unittest.TestCase):
         (self.directory / "nccl-inspector-17").mkdir()
         for name in ("nccl-inspector-17/node0.log", "nccl-inspector.log"):
             shutil.copy(seeds / "inspector" / "log.jsonl", self.directory / name)
+        shutil.copy(seeds / "msccl" / "ring.xml", self.directory / "ring.xml")
         for page, outputs in (("traces_nsys", ["rank 0: process"]), ("flight_recorder", ["all ranks called the same"]),
-                              ("nccl_inspector", ["all_reduce_2", "operations of 2 ranks"])):
+                              ("nccl_inspector", ["all_reduce_2", "operations of 2 ranks"]),
+                              ("msccl", ["ends with what the collective demands"])):
             text = (ROOT / "docs" / f"{page}.md").read_text()
             commands = re.findall(r"^    (manyworlds .*)$", text, re.MULTILINE)
             self.assertEqual(len(commands), len(outputs), page)

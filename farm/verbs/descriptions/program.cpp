@@ -23,6 +23,7 @@
 #include "experiments/traces/read_any.hpp"
 #include "farm/cli/options/one_experiment.hpp"
 #include "farm/cli/parsing/command.hpp"
+#include "farm/cli/parsing/option_values.hpp"
 #include "farm/system/exit_code.hpp"
 #include "io/results/number_format.hpp"
 
@@ -185,7 +186,9 @@ void add_reader_options(cxxopts::Options& options) {
                        cxxopts::value<double>()->default_value("0"),
                        "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls")(
       "host-traces", "of PyTorch's traces: execution traces of their hosts, one for each, for shapes that they lack",
-      cxxopts::value<std::vector<std::string>>(), "FILE,...");
+      cxxopts::value<std::vector<std::string>>(),
+      "FILE,...")("bytes", "of an algorithm of MSCCL: the size of the operation, as in 64MiB",
+                  cxxopts::value<std::string>(), "SIZE");
 }
 
 void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
@@ -244,6 +247,7 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
   read_captured_options(parsed, options.captured);
   options.flight.host_gaps = parsed.count("host-gaps") > 0;
+  if (parsed.count("bytes") > 0) options.msccl.bytes = parse_size(parsed["bytes"].as<std::string>(), "--bytes", 1);
   return options;
 }
 

@@ -1,4 +1,4 @@
-#include "experiments/discovery/xml.hpp"
+#include "experiments/text/xml.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "core/base/error.hpp"
 #include "experiments/text/text.hpp"
 
-namespace manyworlds::experiments::clusters {
+namespace manyworlds::experiments::import {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64, kMaxAttributes = 256;
@@ -118,9 +118,9 @@ std::string_view XmlElement::value(std::string_view attribute) const {
 
 void walk_xml(std::string_view text, const std::string& name, const std::function<void(const XmlElement&)>& begin,
               const std::function<void()>& end) {
-  import::check_size(text.size(), name);
-  import::check_text(text, name);
+  check_size(text.size(), name);
+  check_text(text, name);
   XmlReader(text, name).walk(begin, end);
 }
 
-}  // namespace manyworlds::experiments::clusters
+}  // namespace manyworlds::experiments::import

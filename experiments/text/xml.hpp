@@ -1,4 +1,4 @@
-// The XML that NCCL writes: elements with attributes, and comments; text between elements is ignored.
+// The XML that NCCL and MSCCL write: elements with attributes, and comments; text between elements is ignored.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace manyworlds::experiments::clusters {
+namespace manyworlds::experiments::import {
 
 struct XmlElement {
   std::string name;
@@ -21,4 +21,4 @@ struct XmlElement {
 void walk_xml(std::string_view text, const std::string& name, const std::function<void(const XmlElement&)>& begin,
               const std::function<void()>& end);
 
-}  // namespace manyworlds::experiments::clusters
+}  // namespace manyworlds::experiments::import
