@@ -18,7 +18,8 @@ struct Amount {
   double operations = 0, us = 0, bytes = 0;
 };
 
-std::vector<double> ranks_by_program(const StreamPrograms& all) {
+/// How many ranks run each program.
+std::vector<double> ranks_of(const StreamPrograms& all) {
   const auto ranks = programs::ranks_by_program(all.ranks.program_of_rank, all.programs.size());
   return {ranks.begin(), ranks.end()};
 }
@@ -33,7 +34,7 @@ std::int64_t bytes_of(const programs::KernelWork& work) {
 
 Amount amount_of(const StreamPrograms& all) {
   Amount sum;
-  const std::vector<double> ranks = ranks_by_program(all);
+  const std::vector<double> ranks = ranks_of(all);
   for (std::size_t i = 0; i < all.programs.size(); ++i)
     for (const programs::StreamOp& op : all.programs[i].ops) {
       sum.operations += ranks[i];
@@ -65,10 +66,12 @@ class Editor {
     try {
       const Amount before = amount_of(all_);
       double operations = 0;
-      for (const std::size_t program : separate(all_, edit.selection)) {
+      const std::vector<std::size_t> programs = separate(all_, edit.selection);
+      const std::vector<double> ranks = ranks_of(all_);  // which no edit changes
+      for (const std::size_t program : programs) {
         const std::vector<std::uint32_t> ops = selected(all_, program, edit.selection);
         if (ops.empty()) continue;
-        operations += ranks_by_program(all_)[program] * static_cast<double>(ops.size());
+        operations += ranks[program] * static_cast<double>(ops.size());
         make_edit(all_, program, ops, edit.action);
       }
       if (operations == 0) throw core::InputError("selects no operation of any rank");

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/compute/measured.hpp"
+#include "experiments/programs/choice.hpp"
 
 namespace manyworlds::experiments::programs {
 namespace {
@@ -19,25 +20,15 @@ using import::JsonView;
 
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40, kMaxBytes = std::int64_t{1} << 50;
 constexpr double kMaxOperations = 1e18;
-/// The classes of fused attention stand between GEMMs and what is bound by memory.
-constexpr std::size_t kFirstAttention = static_cast<std::size_t>(KernelClass::flash_forward),
-                      kAttentionEnd = static_cast<std::size_t>(KernelClass::memory_bound);
-
-/// Returns the index of a text in [begin, end) of a list of names.
-template <class Names>
-std::size_t index_of(const JsonView& value, const char* member, const Names& names, std::size_t begin,
-                     std::size_t end) {
-  const std::string& text = value.text();
-  const auto first = names.begin() + static_cast<std::ptrdiff_t>(begin),
-             last = names.begin() + static_cast<std::ptrdiff_t>(end), found = std::find(first, last, text);
-  if (found == last)
-    throw InputError(fmt::format("'{}' must be one of {}, not '{}'", member,
-                                 fmt::join(std::vector<std::string>(first, last), ", "), text));
-  return static_cast<std::size_t>(found - names.begin());
-}
+/// Names of the classes of fused attention, which stand between GEMMs and what is bound by memory, from kFirstAttention
+/// on.
+constexpr std::size_t kFirstAttention = static_cast<std::size_t>(KernelClass::flash_forward);
+constexpr std::span kAttentionNames =
+    std::span(core::compute::kKernelClassNames)
+        .subspan(kFirstAttention, static_cast<std::size_t>(KernelClass::memory_bound) - kFirstAttention);
 
 Dtype dtype_of(const JsonView& value) {
-  return static_cast<Dtype>(index_of(value, "dtype", kDtypeNames, 0, kDtypeNames.size()));
+  return static_cast<Dtype>(choice(value, "dtype", kDtypeNames));
 }
 
 GemmShape gemm_of(const JsonView& line, const JsonView& value) {
@@ -58,8 +49,7 @@ GemmShape gemm_of(const JsonView& line, const JsonView& value) {
 
 AttentionShape attention_of(const JsonView& value) {
   AttentionShape shape;
-  shape.kernel_class = static_cast<KernelClass>(
-      index_of(value.at("class"), "class", core::compute::kKernelClassNames, kFirstAttention, kAttentionEnd));
+  shape.kernel_class = static_cast<KernelClass>(kFirstAttention + choice(value.at("class"), "class", kAttentionNames));
   const auto extent = [&](const char* member) { return value.at(member).whole(1, kMaxExtent); };
   shape.queries = extent("queries"), shape.keys = extent("keys");
   shape.width = extent("width"), shape.batch = extent("batch");

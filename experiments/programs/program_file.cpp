@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "experiments/programs/check_communication.hpp"
+#include "experiments/programs/choice.hpp"
 #include "experiments/programs/kernel_shapes.hpp"
 #include "experiments/programs/names.hpp"
 #include "experiments/programs/ranks_text.hpp"
@@ -32,18 +33,6 @@ using nlohmann::json;
 constexpr double kMaxUs = 1e9;
 constexpr std::array<Kind, 6> kCollectives{Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter,
                                            Kind::all_to_all, Kind::broadcast,  Kind::reduce};
-
-/// Returns the index of a name in a list of names; throws InputError with the list, for member `member`.
-template <class List>
-std::size_t choice(const JsonView& value, const char* member, const List& names) {
-  const std::string& text = value.text();
-  std::vector<std::string> all;
-  for (const auto& name : names) all.emplace_back(name);
-  const auto found = std::find(all.begin(), all.end(), text);
-  if (found == all.end())
-    throw InputError(fmt::format("'{}' must be one of {}, not '{}'", member, fmt::join(all, ", "), text));
-  return static_cast<std::size_t>(found - all.begin());
-}
 
 std::vector<std::string> part_names() {
   std::vector<std::string> names;
