@@ -9,6 +9,7 @@
 
 #include "experiments/captured/read_captured.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/experiments/imported_programs.hpp"
 
 namespace manyworlds::tests {
 
@@ -109,12 +110,6 @@ inline std::string error(const std::vector<RecordText>& texts,
                          const experiments::captured::ReadOptions& options = all_of_it(),
                          const std::string& table = "kernels: []\n", const std::string& groups = "") {
   return error_of([&] { import_records(texts, options, table, groups); });
-}
-
-/// Whether a line has a text in it.
-inline bool has_line(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(),
-                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 }  // namespace manyworlds::tests

@@ -1,6 +1,7 @@
 // Dumps of PyTorch's flight recorder: what becomes of them, and who is found to lack which collective.
 #include "tests/experiments/flight_dumps.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -14,18 +15,9 @@ namespace {
 
 const json kPair = {{"0", {0, 1}}};
 
-std::string account(const Imported& imported) {
-  return fmt::format("{}", fmt::join(imported.account, "\n"));
-}
 bool tells(const Imported& imported, const std::string& part) {
   UNSCOPED_INFO(account(imported));
   return account(imported).find(part) != std::string::npos;
-}
-std::vector<Communication> communications(const RankProgram& program) {
-  std::vector<Communication> all;
-  for (const StreamOp& op : program.ops)
-    if (const auto* call = std::get_if<Communication>(&op.work)) all.push_back(*call);
-  return all;
 }
 
 }  // namespace

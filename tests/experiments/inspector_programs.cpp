@@ -1,6 +1,7 @@
 // Logs of NCCL's Inspector as programs of communication alone.
 #include "experiments/nccl_logs/read_inspector.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/experiments/imported_programs.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;
@@ -39,15 +40,6 @@ Imported imported(const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::string_view>> named;
   for (std::size_t i = 0; i < texts.size(); ++i) named.emplace_back(fmt::format("log{}", i), texts[i]);
   return nccl_logs::import_inspector(named);
-}
-std::vector<Communication> communications(const RankProgram& program) {
-  std::vector<Communication> all;
-  for (const StreamOp& op : program.ops)
-    if (const auto* call = std::get_if<Communication>(&op.work)) all.push_back(*call);
-  return all;
-}
-std::string account(const Imported& one) {
-  return fmt::format("{}", fmt::join(one.account, "\n"));
 }
 
 }  // namespace

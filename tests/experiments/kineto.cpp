@@ -1,5 +1,6 @@
 // Traces of PyTorch's profiler as stream programs: what waits for what, and that the replay takes what was recorded.
 #include "experiments/programs/program_file.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -13,13 +14,6 @@ using manyworlds::experiments::profiler::ReadOptions;
 namespace {
 
 using After = std::vector<std::uint32_t>;
-
-double host_us(const StreamOp& op) {
-  return std::get<HostWork>(op.work).us;
-}
-double kernel_us(const StreamOp& op) {
-  return *std::get<KernelWork>(op.work).measured_us;
-}
 
 /// A kernel of 100 us on stream 7, and one of 50 us on stream 20 that was launched while it ran, behind an event that
 /// was recorded on 7.

@@ -3,6 +3,7 @@
 
 #include "experiments/profiler_events/communication.hpp"
 #include "experiments/programs/program_file.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
 
 using namespace manyworlds;
@@ -36,17 +37,6 @@ TraceText reducing(int rank, double compute, int times, double ahead) {
     trace.later(1000);
   }
   return trace;
-}
-
-std::vector<Communication> communications(const RankProgram& program) {
-  std::vector<Communication> all;
-  for (const StreamOp& op : program.ops)
-    if (const auto* call = std::get_if<Communication>(&op.work)) all.push_back(*call);
-  return all;
-}
-
-std::string account(const Imported& imported) {
-  return fmt::format("{}", fmt::join(imported.account, "\n"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "experiments/msccl/algorithm.hpp"
 #include "experiments/msccl/read_algorithm.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/msccl_algorithms.hpp"
 
 using namespace manyworlds;
@@ -254,12 +255,11 @@ TEST_CASE("programs of an algorithm say what was read and assumed") {
       {1 << 20});
   CHECK(imported.programs.name == "test");
   CHECK_THAT(imported.programs.notes[0], Contains("8 slots free") && Contains("flags of LL"));
-  const std::string account = fmt::format("{}", fmt::join(imported.account, "\n"));
-  CHECK_THAT(account,
-             Contains("all_reduce of 1048576 bytes on 4 GPUs, protocol LL, 16 thread blocks, up to 4 on a GPU; "
-                      "chunks of 262144 bytes in 8 loops"));
-  CHECK_THAT(account, Contains("a symbolic run in place ends with what the collective demands on every GPU"));
-  CHECK_THAT(account, Contains("it is meant for 0 to 65536 bytes: MSCCL would not choose it"));
+  const std::string told = account(imported);
+  CHECK_THAT(told, Contains("all_reduce of 1048576 bytes on 4 GPUs, protocol LL, 16 thread blocks, up to 4 on a GPU; "
+                            "chunks of 262144 bytes in 8 loops"));
+  CHECK_THAT(told, Contains("a symbolic run in place ends with what the collective demands on every GPU"));
+  CHECK_THAT(told, Contains("it is meant for 0 to 65536 bytes: MSCCL would not choose it"));
   // A ring's GPUs do the same.
   CHECK(msccl::import_algorithm(ring(8).text(), "a.xml", {8 << 10}).programs.programs.size() == 1);
 }

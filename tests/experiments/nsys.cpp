@@ -2,6 +2,7 @@
 #include "tests/experiments/nsys_exports.hpp"
 
 #include "experiments/programs/program_file.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
 
 using namespace manyworlds;
@@ -13,16 +14,6 @@ namespace {
 
 using After = std::vector<std::uint32_t>;
 
-double host_us(const StreamOp& op) {
-  return std::get<HostWork>(op.work).us;
-}
-double kernel_us(const StreamOp& op) {
-  return *std::get<KernelWork>(op.work).measured_us;
-}
-bool tells(const Imported& imported, const std::string& part) {
-  return std::any_of(imported.account.begin(), imported.account.end(),
-                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
-}
 std::string refusal(const std::string& path, const profiler::ReadOptions& options = {}) {
   try {
     import_exports({path}, options);
@@ -93,7 +84,7 @@ TEST_CASE("without records of events a wait is inferred, and contradicted ones a
   inferred.sync(2, 20, 41, 3);
   const Imported one = import_exports({inferred.path()});
   CHECK(one.dependencies == Dependencies{0, 1, 0});
-  CHECK(tells(one, "profile with --cuda-event-trace=true to have them exact"));
+  CHECK(has_line(one.account, "profile with --cuda-event-trace=true to have them exact"));
   two_streams(contradicted, 60);
   contradicted.event(7, 41, 2).sync(2, 20, 41, 3);
   CHECK(import_exports({contradicted.path()}).dependencies == Dependencies{0, 0, 1});
@@ -141,10 +132,10 @@ TEST_CASE("each GPU of each process is a rank") {
   const Imported imported = import_exports({database.path()});
   REQUIRE(imported.programs.programs.size() == 3);
   CHECK(imported.programs.gpu == "a100_80");
-  CHECK(tells(imported, "rank 0: process 100, GPU 0 of"));
-  CHECK(tells(imported, "rank 1: process 100, GPU 1 of"));
-  CHECK(tells(imported, "rank 2: process 200, GPU 1 of"));
-  CHECK(tells(imported, "1 copies on GPUs on which their process ran no kernel are left out"));
+  CHECK(has_line(imported.account, "rank 0: process 100, GPU 0 of"));
+  CHECK(has_line(imported.account, "rank 1: process 100, GPU 1 of"));
+  CHECK(has_line(imported.account, "rank 2: process 200, GPU 1 of"));
+  CHECK(has_line(imported.account, "1 copies on GPUs on which their process ran no kernel are left out"));
   const auto kernels = [&](std::size_t rank) {
     const std::vector<StreamOp>& ops = imported.programs.programs[rank].ops;
     return std::count_if(ops.begin(), ops.end(),
@@ -173,7 +164,7 @@ TEST_CASE("kernels of graphs are of the launch of their graph, and graphs withou
   database.call("cudaGraphLaunch", 0, 5, 1);
   database.kernel("a", 6, 10, 7, 1, {}, "77").kernel("b", 16, 10, 7, 1, {}, "78");
   const Imported imported = import_exports({database.path()});
-  CHECK(tells(imported, "2 kernels were launched by graphs of CUDA"));
+  CHECK(has_line(imported.account, "2 kernels were launched by graphs of CUDA"));
   CHECK(step_us(imported.programs) == Approx(26));
   ExportDatabase without(folder / "without.sqlite");
   without.launched("a", 0, 6, 10, 7, 1).call("cudaGraphLaunch", 20, 5, 2);

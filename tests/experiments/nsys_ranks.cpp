@@ -1,6 +1,7 @@
 // Exports of several ranks: what NCCL's ranges of NVTX say of its kernels.
 #include "experiments/nsys/payloads.hpp"
 #include "experiments/nsys/range_texts.hpp"
+#include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
 #include "tests/experiments/nsys_exports.hpp"
 
@@ -13,16 +14,6 @@ using core::collective::Kind;
 namespace {
 
 constexpr std::uint64_t kWorld = 0xabc, kOther = 0xdef;
-
-std::vector<Communication> communications(const RankProgram& program) {
-  std::vector<Communication> all;
-  for (const StreamOp& op : program.ops)
-    if (const auto* call = std::get_if<Communication>(&op.work)) all.push_back(*call);
-  return all;
-}
-std::string account(const Imported& imported) {
-  return fmt::format("{}", fmt::join(imported.account, "\n"));
-}
 
 /// Two processes that write into one export.
 const Place kFirstProcess{100, 1, 0}, kSecondProcess{200, 2, 1};
