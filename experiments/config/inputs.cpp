@@ -11,11 +11,11 @@
 #include "experiments/clusters/fabric_file.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/edits/edit.hpp"
-#include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
-#include "experiments/import/tuner_file.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
+#include "experiments/nccl/tuner_file.hpp"
 #include "experiments/programs/program_file.hpp"
 
 namespace manyworlds::experiments {

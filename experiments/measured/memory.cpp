@@ -9,9 +9,9 @@
 
 #include "core/memory/footprint.hpp"
 #include "experiments/import/pipeline_layout.hpp"
-#include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/architectures.hpp"
 #include "experiments/rules/validity.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/number_in.hpp"
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

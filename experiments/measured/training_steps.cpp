@@ -5,11 +5,11 @@
 
 #include "core/memory/footprint.hpp"
 #include "experiments/catalog/calibration.hpp"
-#include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

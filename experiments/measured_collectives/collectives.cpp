@@ -6,10 +6,10 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/workload/layer/experts.hpp"
 #include "experiments/catalog/calibration.hpp"
-#include "experiments/import/unsupported_row.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/measured_collectives/published_collectives.hpp"
 #include "experiments/settings/settings.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

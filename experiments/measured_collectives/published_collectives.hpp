@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/import/nccl_tests.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 #include "experiments/text/csv.hpp"
 
 namespace manyworlds::experiments::measured {

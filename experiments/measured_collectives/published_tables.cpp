@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "experiments/import/nccl_inspector.hpp"
-#include "experiments/import/nccl_tests.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/measured_collectives/published_collectives.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

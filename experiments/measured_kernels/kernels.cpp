@@ -8,11 +8,11 @@
 #include <tuple>
 
 #include "core/compute/gemm.hpp"
-#include "experiments/import/kernel_samples.hpp"
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/measured_kernels/kernel_operators.hpp"
 #include "experiments/text/scalar.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

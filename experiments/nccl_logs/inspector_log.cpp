@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/import/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
 
 namespace manyworlds::experiments::nccl_logs {
 namespace {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "experiments/import/operator_kernels.hpp"
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/kernels/operator_kernels.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::profiler {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "experiments/goal/goal_file.hpp"
-#include "experiments/import/nccl_inspector.hpp"
 #include "experiments/kineto/read_kineto.hpp"
 #include "experiments/msccl/algorithm.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
 #include "experiments/nccl_logs/flight_dump.hpp"
 #include "experiments/nccl_logs/read_inspector.hpp"
 #include "experiments/nsys/read_nsys.hpp"

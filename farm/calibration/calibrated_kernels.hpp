@@ -1,7 +1,7 @@
 // Constants of a GPU's kernels from measured ones: rates of GEMMs, attention and memory, and the launch.
 #pragma once
 
-#include "experiments/import/kernel_samples.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 #include "farm/calibration/calibrated_part.hpp"
 
 namespace manyworlds::farm {

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <set>
 
-#include "experiments/import/kineto_trace.hpp"
-#include "experiments/import/nccl_inspector.hpp"
-#include "experiments/import/nccl_tests.hpp"
+#include "experiments/kernels/kineto_trace.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/measured_collectives/published_collectives.hpp"
 #include "experiments/measured_collectives/published_tables.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::farm {

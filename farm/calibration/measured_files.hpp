@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/import/kernel_samples.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 #include "experiments/measured/training_steps.hpp"
 #include "experiments/measured_collectives/collectives.hpp"
 

@@ -1,13 +1,13 @@
 // Kernels with measured times: what rows and traces become, and that the model predicts them as it does a step's.
-#include "experiments/import/kernel_samples.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "core/compute/measured.hpp"
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/import/kineto_trace.hpp"
-#include "experiments/import/measured_kernels.hpp"
+#include "experiments/kernels/kineto_trace.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;

@@ -1,5 +1,5 @@
 // Tables of measured kernels: what is read, what is refused, and how a sweep carries one.
-#include "experiments/import/measured_kernels.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>

@@ -1,5 +1,5 @@
 // The Inspector's JSON becomes rows of nccl-tests: the examples of its README, whose rates say what its sizes mean.
-#include "experiments/import/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
 
 #include <catch2/catch.hpp>
 

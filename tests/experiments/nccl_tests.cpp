@@ -1,5 +1,5 @@
 // The text of nccl-tests: which operation, ranks and version its tables are of, whatever is printed around them.
-#include "experiments/import/nccl_tests.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>

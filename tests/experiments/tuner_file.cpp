@@ -1,5 +1,5 @@
 // Tables of NCCL's example tuner plugin: what each line means, which of them decides, and what keys have of it.
-#include "experiments/import/tuner_file.hpp"
+#include "experiments/nccl/tuner_file.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -6,7 +6,7 @@
 #include "experiments/clusters/survey.hpp"
 #include "experiments/discovery/cluster_files.hpp"
 #include "experiments/discovery/infragraph.hpp"
-#include "experiments/import/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;

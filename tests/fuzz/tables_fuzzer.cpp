@@ -2,11 +2,11 @@
 // experts.
 #include "core/base/error.hpp"
 #include "experiments/import/flows.hpp"
-#include "experiments/import/kineto_trace.hpp"
-#include "experiments/import/measured_kernels.hpp"
 #include "experiments/import/measured_routing.hpp"
-#include "experiments/import/nccl_tests.hpp"
 #include "experiments/import/schedule_file.hpp"
+#include "experiments/kernels/kineto_trace.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 
 using namespace manyworlds;
 

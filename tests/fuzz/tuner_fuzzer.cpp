@@ -1,7 +1,7 @@
 // Any text as a tuner's table: rules each of which is for something, or a refusal of one line.
 #include <set>
 
-#include "experiments/import/tuner_file.hpp"
+#include "experiments/nccl/tuner_file.hpp"
 #include "tests/fuzz/checked_programs.hpp"
 
 using namespace manyworlds;

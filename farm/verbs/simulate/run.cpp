@@ -19,7 +19,7 @@
 #include "experiments/analysis/fit.hpp"
 #include "experiments/config/failed_cables.hpp"
 #include "experiments/config/graphs.hpp"
-#include "experiments/import/measured_kernels.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/cli/options/emit_options.hpp"

@@ -1,4 +1,4 @@
-#include "experiments/import/nccl_tests.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

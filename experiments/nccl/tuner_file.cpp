@@ -1,4 +1,4 @@
-#include "experiments/import/tuner_file.hpp"
+#include "experiments/nccl/tuner_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "experiments/import/kernel_samples.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "core/compute/attention.hpp"
 #include "core/compute/gemm_shapes.hpp"
 #include "core/compute/measured.hpp"
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

@@ -1,5 +1,5 @@
 // Reads and writes tables of measured kernels with one list of columns.
-#include "experiments/import/measured_kernels.hpp"
+#include "experiments/kernels/measured_kernels.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

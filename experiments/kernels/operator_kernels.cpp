@@ -1,4 +1,4 @@
-#include "experiments/import/operator_kernels.hpp"
+#include "experiments/kernels/operator_kernels.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/import/nccl_tests.hpp"
+#include "experiments/nccl/nccl_tests.hpp"
 #include "experiments/text/json.hpp"
 
 namespace manyworlds::experiments::import {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/import/kernel_samples.hpp"
+#include "experiments/kernels/kernel_samples.hpp"
 
 namespace manyworlds::experiments::import {
 

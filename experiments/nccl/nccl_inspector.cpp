@@ -1,5 +1,5 @@
 // NVIDIA/nccl, plugins/profiler/inspector/README.md. Objects follow each other, on a line each or printed over several.
-#include "experiments/import/nccl_inspector.hpp"
+#include "experiments/nccl/nccl_inspector.hpp"
 
 #include <algorithm>
 #include <map>

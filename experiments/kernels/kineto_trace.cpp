@@ -1,4 +1,4 @@
-#include "experiments/import/kineto_trace.hpp"
+#include "experiments/kernels/kineto_trace.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "experiments/import/operator_kernels.hpp"
-#include "experiments/import/unsupported_row.hpp"
+#include "experiments/kernels/operator_kernels.hpp"
 #include "experiments/text/json.hpp"
+#include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::import {
 namespace {
