@@ -108,7 +108,9 @@ class Trace {
     sample.measured_us = launched.us;
     read_supported(sample, [&] {
       if (!(launched.us > 0) || !std::isfinite(launched.us)) throw UnsupportedRow{"its time is not above 0", name};
-      sample.kernel = kernel_of_operator(name, member(*launched.op, "args"));
+      const OperatorKernel known = kernel_of_operator(name, member(*launched.op, "args"));
+      if (known.for_scaling_alone != nullptr) throw UnsupportedRow{known.for_scaling_alone, name};
+      sample.kernel = known.kernel;
       sample.kind = sample_kind(sample.kernel) + " in a step";
     });
     return sample;

@@ -33,7 +33,7 @@ std::optional<programs::KernelShape> shape_of_operator(const std::string& name, 
   const nlohmann::json arguments = nlohmann::json::parse("{" + inputs + "}", nullptr, false);
   if (!arguments.is_object()) return std::nullopt;
   try {
-    return shape_of_kernel(import::kernel_of_operator(name, &arguments));
+    return shape_of_kernel(import::kernel_of_operator(name, &arguments).kernel);
   } catch (const import::UnsupportedRow&) {
     return std::nullopt;
   }

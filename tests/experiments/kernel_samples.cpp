@@ -2,12 +2,15 @@
 #include "experiments/kernels/kernel_samples.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "core/compute/measured.hpp"
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/kernels/kineto_trace.hpp"
 #include "experiments/kernels/measured_kernels.hpp"
+#include "experiments/kernels/operator_kernels.hpp"
+#include "experiments/text/unsupported_row.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;
@@ -150,6 +153,48 @@ TEST_CASE("what a trace does not tell is left out with its reason") {
         "no operator of the trace launched it");
   CHECK_THROWS_WITH(import::parse_kineto_trace("{}", "t.json"), Catch::Contains("t.json: is no trace"));
   CHECK_THROWS_WITH(import::parse_kineto_trace("[]", "t.json"), Catch::Contains("has no kernel"));
+}
+
+TEST_CASE(
+    "operators that broadcast, add up, look up or were fused are for scaling alone, with the bytes that they move") {
+  const auto bytes = [](const std::string& name, const std::string& dims, const std::string& types,
+                        const std::string& strides = "", const std::string& concrete = "") {
+    const auto list = [](const std::string& text) {
+      return text.empty() ? nlohmann::json() : nlohmann::json::parse(text);
+    };
+    const nlohmann::json inputs{{"Input Dims", list(dims)},
+                                {"Input type", list(types)},
+                                {"Input Strides", list(strides)},
+                                {"Concrete Inputs", list(concrete)}};
+    const import::OperatorKernel known = import::kernel_of_operator(name, &inputs);
+    CAPTURE(name, dims);
+    CHECK(known.for_scaling_alone != nullptr);
+    CHECK(known.kernel.kernel_class == KernelClass::memory_bound);
+    return known.kernel.bytes;
+  };
+  const std::string half = R"(["c10::Half", "c10::Half"])", mixed = R"(["float", "c10::Half"])";
+  CHECK(bytes("aten::mul", "[[64, 32], [64, 1]]", half) == 2 * (64 * 32 + 64 + 64 * 32));
+  CHECK(bytes("aten::mul", "[[32], [8, 64, 32]]", mixed) == 4 * 32 + 2 * 8 * 64 * 32 + 4 * 8 * 64 * 32);
+  CHECK(bytes("aten::add", "[[64, 1], [1, 32]]", half) == 2 * (64 + 32 + 64 * 32));
+  // An expanded tensor is read once; a slice of 32 of 64 columns as it is; what is transposed has no gaps.
+  CHECK(bytes("aten::copy_", "[[8, 64, 32], [8, 64, 32]]", half, "[[2048, 32, 1], [0, 32, 1]]") == 2 * 9 * 64 * 32);
+  CHECK(bytes("aten::neg", "[[64, 32]]", R"(["c10::Half"])", "[[64, 1]]") == 2 * 2 * 64 * 32);
+  CHECK(bytes("aten::copy_", "[[64, 32], [64, 32]]", half, "[[32, 1], [1, 64]]") == 2 * 2 * 64 * 32);
+  CHECK_THROWS_AS(bytes("aten::neg", "[[64, 8]]", R"(["c10::Half"])", "[[64, 1]]"), import::UnsupportedRow);  // 16 B
+  CHECK_THROWS_AS(bytes("aten::mul", "[[64, 32], [64, 2]]", half), import::UnsupportedRow);
+  const std::string sums = R"(["float", "ScalarList", "Scalar"])";
+  CHECK(bytes("aten::mean", "[[8, 64, 32], [], []]", sums, "", R"(["", "[-1]", "True"])") ==
+        4 * (8 * 64 * 32 + 8 * 64));
+  CHECK(bytes("aten::sum", "[[8, 64, 32], [], []]", sums, "", R"(["", "[0, 1]", "False"])") == 4 * (8 * 64 * 32 + 32));
+  CHECK(bytes("aten::sum", "[[8, 64, 32], []]", sums) == 4 * (8 * 64 * 32 + 1));
+  CHECK_THROWS_AS(bytes("aten::sum", "[[8, 64], []]", sums, "", R"(["", "[2]"])"), import::UnsupportedRow);
+  CHECK(bytes("aten::_softmax", "[[64, 32], []]", sums) == 2 * 4 * 64 * 32);
+  CHECK(bytes("aten::native_layer_norm_backward", "[[64, 32], [64, 32]]", half) == 3 * 2 * 64 * 32);
+  CHECK(bytes("aten::embedding", "[[1000, 32], [4, 8]]", R"(["c10::Half", "long int"])") == 8 * 32 + 2 * 2 * 32 * 32);
+  CHECK(bytes("aten::index_select", "[[1000, 32], [], [8]]", R"(["float", "Scalar", "long int"])", "",
+              R"(["", "0", ""])") == 8 * 8 + 2 * 4 * 8 * 32);
+  CHECK(bytes("triton_poi_fused_add_cos_sin_0", "[[10, 10], [10, 10], [10, 10], []]",
+              R"(["float", "float", "float", "Scalar"])") == 4 * 300);
 }
 
 TEST_CASE("damaged traces and tables give samples or one message") {
