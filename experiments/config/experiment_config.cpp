@@ -125,6 +125,7 @@ bool has_own(const core::collective::GroupAlgorithms& algorithms, core::collecti
   if (kind == Kind::all_reduce) return algorithms.all_reduce.has_value();
   if (kind == Kind::all_gather) return algorithms.all_gather.has_value();
   if (kind == Kind::reduce_scatter) return algorithms.reduce_scatter.has_value();
+  if (kind == Kind::all_to_all) return algorithms.all_to_all.has_value();
   return kind == Kind::broadcast ? algorithms.broadcast.has_value() : algorithms.reduce.has_value();
 }
 

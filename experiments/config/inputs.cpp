@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/collective/algorithms/registry.hpp"
 #include "core/compute/measured.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/measurement_coverage.hpp"
@@ -15,8 +16,10 @@
 #include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
 #include "experiments/kernels/measured_kernels.hpp"
+#include "experiments/msccl/given_algorithms.hpp"
 #include "experiments/nccl/tuner_file.hpp"
 #include "experiments/programs/program_file.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -26,6 +29,7 @@ constexpr const char* kMeasuredRouting = "routing.file";
 constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kTunerFile = "collectives.tuner_file";
+constexpr const char* kMscclFiles = "collectives.msccl_files";
 constexpr const char* kMeasuredOnly = "cluster.gpu.measured_only";
 
 /// A section that has components, and where it is.
@@ -53,13 +57,32 @@ const FileKeys& file_keys() {
   return all;
 }
 
-/// Returns the path and the contents of the file that a setting names; null if it names none.
-const Inputs::value_type* named_input(const Settings& settings, const Inputs& inputs, const std::string& key) {
-  const std::string& path = settings.text(key);
-  if (path.empty()) return nullptr;
+/// Returns the path and the contents of a file.
+const Inputs::value_type& input_of(const Inputs& inputs, const std::string& path) {
   const auto text = inputs.find(path);
   MANYWORLDS_CHECK(text != inputs.end(), "the sweep does not hold '{}'", path);
-  return &*text;
+  return *text;
+}
+
+/// Returns those of the file that a setting names; null if it names none.
+const Inputs::value_type* named_input(const Settings& settings, const Inputs& inputs, const std::string& key) {
+  const std::string& path = settings.text(key);
+  return path.empty() ? nullptr : &input_of(inputs, path);
+}
+
+/// Returns the paths of a setting that names several files, as MSCCL_XML_FILES does.
+std::vector<std::string> paths_in(std::string_view text) {
+  std::vector<std::string> paths;
+  for (const std::string_view path : import::words_of(text, ":")) paths.emplace_back(path);
+  return paths;
+}
+
+/// Returns ", from 1 to 2" for the sizes for which an algorithm is meant; empty if it is for all.
+std::string bytes_text(std::int64_t least, std::int64_t most) {
+  const bool has_most = most < std::numeric_limits<std::int64_t>::max();
+  std::string text = least > 0 ? fmt::format(", from {}", least) : "";
+  if (has_most) text += fmt::format("{} to {}", text.empty() ? "," : "", most);
+  return text;
 }
 
 std::string lines_text(const std::vector<int>& lines) {
@@ -77,9 +100,15 @@ KernelTable table_of(const Settings& settings) {
 
 std::vector<NamedFile> named_files(const Settings& settings) {
   std::vector<NamedFile> files;
-  for (const std::string& key : file_keys().plain)
-    if (const core::OptionValue* path = settings.value(key))
-      files.push_back({key, std::get<std::string>(*path), false});
+  for (const std::string& key : file_keys().plain) {
+    const core::OptionValue* value = settings.value(key);
+    if (value == nullptr) continue;
+    const std::string& path = std::get<std::string>(*value);
+    if (key != kMscclFiles)
+      files.push_back({key, path, false});
+    else
+      for (std::string& one : paths_in(path)) files.push_back({key, std::move(one), false});
+  }
   for (const auto& [section, path] : file_keys().choices) {
     const auto& chosen = std::get<std::string>(settings.at(path.substr(0, path.size() - 1)));
     for (const core::OptionInfo& info : find_choice(*section, chosen)->options)
@@ -97,6 +126,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_schedule(text, file.path);
   else if (file.key == kTunerFile)
     import::parse_tuner_file(text, file.path);
+  else if (file.key == kMscclFiles)
+    msccl::rule_of(text, file.path);
   else if (file.key == kProgramFile)
     programs::parse_program_file(text, file.path);
   else if (file.key == kProgramEdits)
@@ -134,14 +165,38 @@ const core::OptionTable<TunerTable>& tuner_table_options() {
                    "table that chooses algorithm and protocol by operation, bytes, nodes and ranks before the library "
                    "does, as NCCL's example tuner plugin reads it (docs/model/collectives.md)",
                    {}, "file"),
+      core::option(
+          "msccl_files", &TunerTable::msccl_files,
+          "algorithms of MSCCL, which are taken before tuner_file and the library decide where they fit; paths "
+          "with : between them (docs/msccl.md)",
+          {}, "file"),
   };
   return table;
 }
 
 std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, const Inputs& inputs) {
+  std::vector<core::collective::TunerRule> rules;
+  for (const std::string& path : paths_in(settings.text(kMscclFiles)))
+    rules.push_back(inputs.algorithms->get(path, input_of(inputs, path).second));
   const auto* file = named_input(settings, inputs, kTunerFile);
-  return file == nullptr ? std::vector<core::collective::TunerRule>()
-                         : import::parse_tuner_file(file->second, file->first).rules;
+  if (file == nullptr) return rules;
+  import::TunerFile table = import::parse_tuner_file(file->second, file->first);
+  std::move(table.rules.begin(), table.rules.end(), std::back_inserter(rules));
+  return rules;
+}
+
+std::string msccl_note(const Settings& settings, const Inputs& inputs) {
+  std::string note;
+  for (const core::collective::TunerRule& rule : tuner_rules(settings, inputs)) {
+    if (!rule.given) continue;
+    note += fmt::format("{}{} is for {} of {} members, of bytes that {} divides{}", note.empty() ? "" : "; ", rule.file,
+                        core::collective::name_of(rule.kind), rule.members, rule.given->chunks,
+                        bytes_text(rule.min_bytes, rule.max_bytes));
+  }
+  if (note.empty()) return "";
+  return note +
+         "; for all else the library chooses, as the column collectives_tuner tells; a step of an algorithm takes the "
+         "latency of the library's rings, and what it copies and reduces takes no time";
 }
 
 std::string tuner_note(const Settings& settings, const Inputs& inputs) {

@@ -35,16 +35,21 @@ const core::OptionTable<ScheduleFile>& schedule_file_options();
 /// Returns the schedule in that file; null if no file is named. The file must be among `inputs`.
 std::shared_ptr<const core::workload::WrittenSchedule> written_schedule(const Settings& settings, const Inputs& inputs);
 
-/// A table that chooses algorithms of collectives.
+/// What chooses algorithms of collectives before the library does.
 struct TunerTable {
-  std::string tuner_file;  // path of a file; empty: none
+  std::string tuner_file;   // path of a file; empty: none
+  std::string msccl_files;  // paths of files, with colons between them
 };
 const core::OptionTable<TunerTable>& tuner_table_options();
 
-/// Returns the rules of that table; none if no file is named. The file must be among `inputs`.
+/// Returns the rules of these files, those of MSCCL first; none if no file is named. The files must be among `inputs`.
 std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, const Inputs& inputs);
 
-/// Returns a note about what of that table has no effect, whatever the collectives are, and where its effect is told;
+/// Returns a note about what the algorithms of MSCCL are for, and what of them is left out; empty without one. The
+/// files must be among `inputs`.
+std::string msccl_note(const Settings& settings, const Inputs& inputs);
+
+/// Returns a note about what of the table has no effect, whatever the collectives are, and where its effect is told;
 /// empty without one. The file must be among `inputs`.
 std::string tuner_note(const Settings& settings, const Inputs& inputs);
 

@@ -11,6 +11,7 @@
 #include "core/compute/gpu.hpp"
 #include "core/workload/build/given_programs.hpp"
 #include "experiments/config/settings_map.hpp"
+#include "experiments/msccl/given_algorithms.hpp"
 #include "experiments/programs/timed_programs.hpp"
 
 namespace manyworlds::experiments {
@@ -44,6 +45,7 @@ class ProgramCache {
 struct Inputs : std::map<std::string, std::string> {
   using std::map<std::string, std::string>::map;
   std::shared_ptr<ProgramCache> programs = std::make_shared<ProgramCache>();
+  std::shared_ptr<msccl::RuleCache> algorithms = std::make_shared<msccl::RuleCache>();
 };
 
 struct ProgramChoice {

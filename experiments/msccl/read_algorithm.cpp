@@ -12,24 +12,19 @@
 #include "experiments/graphs/job_file.hpp"
 #include "experiments/msccl/algorithm.hpp"
 #include "experiments/msccl/check_algorithm.hpp"
+#include "experiments/msccl/given_algorithms.hpp"
 
 namespace manyworlds::experiments::msccl {
 namespace {
 
+using core::collective::Loops;
+
 constexpr std::size_t kMaxBytes = 8u << 20;
 constexpr std::int64_t kMaxOperations = 20'000'000, kOperationsOfStep = 3;
 
-/// Returns the most bytes of a chunk that one loop of the interpreter moves: of Simple, half of a buffer of 4 MiB
-/// (MSCCL_CHUNKSTEPS of NCCL_STEPS); of LL and LL128, an eighth of theirs, flags apart.
-std::int64_t loop_bytes(Protocol protocol) {
-  if (protocol == Protocol::simple) return 2 << 20;
-  return protocol == Protocol::ll ? 32 << 10 : 576'000;
-}
-
 /// Returns the bytes on the wire of so much data, flags included.
 std::int64_t wire_bytes(Protocol protocol, std::int64_t data) {
-  if (protocol == Protocol::simple) return data;
-  return protocol == Protocol::ll ? 2 * data : (data + 119) / 120 * 128;
+  return core::collective::line_format_costs(protocol_of(protocol)).wire_bytes(data);
 }
 
 /// The latest operations of streams: of a stream, all before have ended when the latest has.
@@ -158,12 +153,7 @@ class ProgramWriter {
   std::vector<graphs::CommunicatingOp> calls_;
 };
 
-/// How an operation's bytes are moved: all loops but the last have chunks of `most` bytes.
-struct Loops {
-  std::int64_t count = 1, most = 0, last = 0;
-};
-
-Loops loops_of(const Algorithm& algorithm, const std::string& name, std::int64_t bytes) {
+Loops checked_loops(const Algorithm& algorithm, const std::string& name, std::int64_t bytes) {
   const char* kind = core::collective::name_of(algorithm.kind);
   if (bytes <= 0) throw core::InputError(fmt::format("is for any size: give that of its {} by --bytes", kind), name);
   if (bytes % algorithm.chunks != 0)
@@ -171,17 +161,16 @@ Loops loops_of(const Algorithm& algorithm, const std::string& name, std::int64_t
         fmt::format("divides its {} into {} chunks (nchunksperloop), and --bytes {} is no multiple of that; {} is",
                     kind, algorithm.chunks, bytes, (bytes / algorithm.chunks + 1) * algorithm.chunks),
         name, algorithm.line);
-  const std::int64_t chunk = bytes / algorithm.chunks, most = std::min(chunk, loop_bytes(algorithm.protocol));
-  const std::int64_t count = (chunk + most - 1) / most;
+  const Loops loops = core::collective::loops_of(bytes / algorithm.chunks, loop_bytes(algorithm.protocol));
   std::int64_t steps = 0;
   for (const Gpu& gpu : algorithm.gpus)
     for (const ThreadBlock& block : gpu.blocks) steps += std::ssize(block.steps);
-  if (steps > 0 && count > kMaxOperations / kOperationsOfStep / steps)
+  if (steps > 0 && loops.count > kMaxOperations / kOperationsOfStep / steps)
     throw core::InputError(fmt::format("has {} steps in each of {} loops, which are more than {} operations; give "
                                        "fewer bytes",
-                                       steps, count, kMaxOperations),
+                                       steps, loops.count, kMaxOperations),
                            name);
-  return {count, most, chunk - (count - 1) * most};
+  return loops;
 }
 
 std::string protocol_note(Protocol protocol) {
@@ -221,7 +210,7 @@ void tell(const Algorithm& algorithm, const Loops& loops, const Checked& checked
 
 programs::Imported import_algorithm(std::string_view text, const std::string& name, const AlgorithmOptions& options) {
   const Algorithm algorithm = parse_algorithm(text, name);
-  const Loops loops = loops_of(algorithm, name, options.bytes);
+  const Loops loops = checked_loops(algorithm, name, options.bytes);
   const Checked checked = check_algorithm(algorithm, name);
   const auto ranks = static_cast<std::uint32_t>(algorithm.gpus.size());
   graphs::GraphPrograms job(ranks, {}, {});

@@ -127,17 +127,25 @@ Rule failing_cables_coupled_rule() {
   return result;
 }
 
-/// The lines of a tuner's table choose protocols, so that the library must have more than one.
+/// The lines of a tuner's table choose protocols, so that the library must have more than one. Algorithms of MSCCL have
+/// one of their own, or none.
 Rule tuner_protocol_rule() {
-  return rule("tuner_protocol", "collectives.tuner_file",
-              "a tuner_file chooses protocols, for which collectives.protocol must be calibrated or auto",
-              {kConstruction}, [](const ExperimentConfig& e) -> Violation {
-                const core::collective::Library& library = e.configuration.collectives;
-                if (library.tuner_rules.empty() || library.protocol == core::collective::Protocol::calibrated ||
-                    library.protocol == core::collective::Protocol::automatic)
-                  return std::nullopt;
-                return fmt::format("protocol is {}", core::collective::name_of(library.protocol));
-              });
+  return rule(
+      "tuner_protocol", "collectives.tuner_file",
+      "a tuner_file and msccl_files choose protocols, for which collectives.protocol must be calibrated or auto; "
+      "without a tuner_file it may be none",
+      {kConstruction}, [](const ExperimentConfig& e) -> Violation {
+        const core::collective::Library& library = e.configuration.collectives;
+        using core::collective::Protocol;
+        const auto is_line = [](const auto& rule) { return !rule.given; };
+        if (library.tuner_rules.empty() || library.protocol == Protocol::calibrated ||
+            library.protocol == Protocol::automatic)
+          return std::nullopt;
+        if (library.protocol == Protocol::none &&
+            std::none_of(library.tuner_rules.begin(), library.tuner_rules.end(), is_line))
+          return std::nullopt;
+        return fmt::format("protocol is {}", core::collective::name_of(library.protocol));
+      });
 }
 
 Rule failures_fit_rule() {

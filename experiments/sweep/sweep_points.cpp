@@ -182,6 +182,7 @@ void SweepReader::visit(const Chosen& chosen) {
     note_assumed(std::move(assumed));
     assumed_.note(unused_oversubscription_note(settings));
     assumed_.note(unused_channels_note(settings));
+    assumed_.note(msccl_note(settings, *inputs_));
     assumed_.note(tuner_note(settings, *inputs_));
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));

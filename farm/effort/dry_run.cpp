@@ -8,6 +8,7 @@
 
 #include "core/base/plural.hpp"
 #include "core/compute/gpu.hpp"
+#include "core/step/layout/keys.hpp"
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "farm/plan/plan.hpp"

@@ -58,10 +58,12 @@ std::string tuner_of(const core::step::Configuration& configuration, const std::
                      const std::string& algorithm, std::int64_t bytes) {
   const Library& library = configuration.collectives;
   if (library.tuner_rules.empty()) return "";
-  if (!algorithm.empty()) return "--algorithm, not collectives.tuner_file";
+  if (!algorithm.empty()) return "--algorithm, not what collectives.msccl_files and collectives.tuner_file say";
   const core::collective::TunerRule* rule =
       rule_for(library, communicator_of_all(configuration), kind_named(kind), bytes);
-  if (rule == nullptr) return "the library, as no line of collectives.tuner_file matches";
+  if (rule == nullptr)
+    return "the library, as none of collectives.msccl_files and no line of collectives.tuner_file matches";
+  if (rule->given) return fmt::format("{} of collectives.msccl_files", rule->file);
   return fmt::format("line {} of collectives.tuner_file", rule->line);
 }
 

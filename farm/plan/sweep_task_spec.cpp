@@ -6,7 +6,9 @@ namespace manyworlds::farm {
 
 namespace {
 
+using core::collective::BlockStep;
 using core::collective::Shape;
+using core::collective::ThreadBlock;
 using core::sharing::ByteReader;
 using core::sharing::ByteWriter;
 using core::sharing::Key;
@@ -27,6 +29,21 @@ Key key(ByteReader& from) {
   return result;
 }
 
+void put(ByteWriter& to, const core::collective::SharedAlgorithm& given) {
+  to.put(static_cast<bool>(given));
+  if (!given) return;
+  to.text(given->name).put(given->kind).put(given->members).put(given->chunks).put(given->loop_bytes).put(given->slots);
+  to.put(given->protocol).put(static_cast<std::uint64_t>(given->blocks.size()));
+  for (const ThreadBlock& block : given->blocks) {
+    to.put(block.member).put(block.send_to).put(block.receive_from).put(block.channel);
+    to.put(static_cast<std::uint64_t>(block.steps.size()));
+    for (const BlockStep& step : block.steps) {
+      to.put(step.receives).put(step.sends).put(step.keeps_slot).put(step.chunks);
+      to.put(step.wait_block).put(step.wait_step).put(step.is_waited_for);
+    }
+  }
+}
+
 void put(ByteWriter& to, const Shape& shape) {
   to.put(shape.kind).put(shape.algorithm).put(shape.members).put(shape.bytes).put(shape.per_node);
   to.put(shape.channels).put(shape.chunk_bytes).put(shape.protocol).put(shape.rail_switches);
@@ -36,6 +53,7 @@ void put(ByteWriter& to, const Shape& shape) {
   to.put(shape.at_once).put(shape.node_mesh).put(shape.queue_pairs).put(shape.message_bytes);
   to.put(shape.split.by_source).put(static_cast<std::uint64_t>(shape.split.bytes.size()));
   for (const std::int64_t bytes : shape.split.bytes) to.put(bytes);
+  put(to, shape.given);
 }
 
 template <class T>
@@ -44,6 +62,26 @@ void get(ByteReader& from, T& value) {
 }
 void get(ByteReader& from, bool& value) {
   value = from.get<std::uint8_t>() != 0;
+}
+
+core::collective::SharedAlgorithm given(ByteReader& from) {
+  constexpr std::size_t kBlockBytes = 4 * sizeof(std::uint32_t) + sizeof(std::uint64_t);
+  constexpr std::size_t kStepBytes = 3 * sizeof(std::uint32_t) + 4;
+  if (from.get<std::uint8_t>() == 0) return {};
+  core::collective::GivenAlgorithm result;
+  result.name = from.text();
+  get(from, result.kind), get(from, result.members), get(from, result.chunks), get(from, result.loop_bytes);
+  get(from, result.slots), get(from, result.protocol);
+  result.blocks.resize(from.count(kBlockBytes));
+  for (ThreadBlock& block : result.blocks) {
+    get(from, block.member), get(from, block.send_to), get(from, block.receive_from), get(from, block.channel);
+    block.steps.resize(from.count(kStepBytes));
+    for (BlockStep& step : block.steps) {
+      get(from, step.receives), get(from, step.sends), get(from, step.keeps_slot), get(from, step.chunks);
+      get(from, step.wait_block), get(from, step.wait_step), get(from, step.is_waited_for);
+    }
+  }
+  return {std::make_shared<const core::collective::GivenAlgorithm>(std::move(result))};
 }
 
 Shape shape(ByteReader& from) {
@@ -60,6 +98,7 @@ Shape shape(ByteReader& from) {
   get(from, result.split.by_source);
   result.split.bytes.resize(from.count(sizeof(std::int64_t)));
   for (std::int64_t& bytes : result.split.bytes) get(from, bytes);
+  result.given = given(from);
   return result;
 }
 

@@ -64,8 +64,8 @@ void add_tuner(std::vector<Column>& to, const Rows& rows) {
   if (std::none_of(rows.begin(), rows.end(), has_table)) return;
   to.push_back(text_column(
       "collectives_tuner",
-      "how many distinct collectives (by operation, bytes and communicator) each line of collectives.tuner_file chose "
-      "the algorithm of, and how many the library; empty where it did not run",
+      "how many distinct collectives (by operation, bytes and communicator) each of collectives.msccl_files and each "
+      "line of collectives.tuner_file chose the algorithm of, and how many the library; empty where it did not run",
       rows, [](const Row& row) { return row.tuner; }));
 }
 

@@ -1,4 +1,4 @@
-// What the lines of a tuner's table chose, as one line of text.
+// What rules of the user chose, as one line of text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace manyworlds::farm {
 
-/// Returns "line 4: 2 all_reduce; line 9: 1 all_gather; the library: 1 reduce_scatter"; empty for no choices.
+/// Returns "ring.xml: 1 all_reduce; line 4: 2 all_reduce; line 9: 1 all_gather; the library: 1 reduce_scatter"; empty
+/// for no choices.
 std::string tuner_text(const std::vector<core::step::TunerChoice>& choices);
 
 }  // namespace manyworlds::farm

@@ -14,6 +14,20 @@ import pandas
 from program import SWEEPS, answer_digest, provenance, run
 
 
+def ring_of_msccl(gpus):
+    """An all-reduce in place as XML: chunk c begins at GPU c, is added up along the ring, and its sum goes round."""
+    text = f'<algo name="ring" proto="Simple" nchannels="1" nchunksperloop="{gpus}" ngpus="{gpus}" coll="allreduce" inplace="1">\n'
+    for gpu in range(gpus):
+        text += f'<gpu id="{gpu}" i_chunks="{gpus}" o_chunks="0" s_chunks="0">\n'
+        text += f'<tb id="0" send="{(gpu + 1) % gpus}" recv="{(gpu - 1) % gpus}" chan="0">\n'
+        for step, kind in enumerate(["s"] + (gpus - 2) * ["rrs"] + ["rrcs"] + (gpus - 2) * ["rcs"] + ["r"]):
+            chunk = (gpu - step) % gpus
+            text += (f'<step s="{step}" type="{kind}" srcbuf="i" srcoff="{chunk}" dstbuf="i" dstoff="{chunk}" cnt="1" '
+                     'depid="-1" deps="-1" hasdep="0"/>\n')
+        text += "</tb>\n</gpu>\n"
+    return text + "</algo>\n"
+
+
 class Sweeps(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-sweep-"))
@@ -91,6 +105,38 @@ class Sweeps(unittest.TestCase):
         (self.directory / "c.conf").write_text(table + "allreduce,0,9,pat,simple,-1,-1,-1\n")
         error = self.sweep("s.yaml", "-o", "other", expect=2).stderr
         self.assertRegex(error, r"c\.conf:4: algorithm pat of NCCL is not modelled")
+
+    def test_algorithms_of_msccl_give_one_answer_and_share_what_they_do_alike(self):
+        """As an axis: none, a ring, the same ring in another file, and one that is for other members alone."""
+        gpus = 4
+        for name, members in (("a.xml", gpus), ("b.xml", gpus), ("other.xml", 3)):
+            (self.directory / name).write_text(ring_of_msccl(members))
+        (self.directory / "s.yaml").write_text(
+            "name: own\nbase:\n  model: {layers: 4, hidden: 512, heads: 8, vocabulary: 2048, sequence: 128}\n"
+            f"  cluster: {{gpu: h100_sxm, nodes: 2, gpus_per_node: {gpus}, nic_gbps: 400}}\n"
+            "  topology: {rail_optimized: {oversubscription: 1}}\n"
+            f"  strategy: {{micro_batch: 1, global_batch: 8, tp: {gpus}, zero: 0, sequence_parallel: false}}\n"
+            "axes:\n  collectives.msccl_files: ['', a.xml, b.xml, 'other.xml:a.xml', other.xml]\n")
+        for name, words in {"one": ["-j", 1], "three": ["-j", 3], "alone": ["-j", 1, "--no-sharing"]}.items():
+            done = self.sweep("s.yaml", "-o", name, "--store", "none", *words)
+            self.assertIn(f"a.xml is for all_reduce of {gpus} members", done.stdout)
+            if name == "one":  # of five steps two are distinct
+                collectives, tasks = (int(re.search(words, done.stderr).group(1))
+                                      for words in (r"(\d+) collectives", r"tasks: (\d+) computed"))
+                self.assertEqual(tasks - collectives, 2)
+        self.assert_same("one", "three", "alone")
+        with h5py.File(self.directory / "one" / "results.h5") as results:
+            told = [text.decode() for text in results["experiments/collectives_tuner"][:]]
+            times = results["experiments/step_time_s"][:]
+        self.assertEqual(times[1], times[2])
+        self.assertEqual(times[1], times[3])
+        self.assertEqual(times[0], times[4])
+        self.assertRegex(told[1], r"^a\.xml: \d+ all_reduce; the library: ")
+        self.assertEqual(told[2], told[1].replace("a.xml", "b.xml"))
+        self.assertEqual(told[3], told[1])
+        self.assertRegex(told[4], r"^the library: ")
+        (self.directory / "b.xml").write_text(ring_of_msccl(gpus).replace('"rrs"', '"rcs"', 1))
+        self.assertRegex(self.sweep("s.yaml", "-o", "wrong", expect=2).stderr, r"b\.xml:\d+: gpu \d+, tb 0, step \d")
 
     def test_one_answer_where_experts_get_unequal_loads_also_from_a_measured_table(self):
         batched = SWEEPS / "batched_experts.yaml"

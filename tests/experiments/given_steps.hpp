@@ -7,9 +7,10 @@
 
 namespace manyworlds::tests {
 
-/// Returns the step of programs on nodes of eight GPUs, one per rank.
+/// Returns the step of programs on nodes of eight GPUs, one per rank, with what the library has been told.
 inline step::StepResult step_of(const experiments::programs::StreamPrograms& programs,
-                                network::Fidelity fidelity = network::Fidelity::analytic) {
+                                network::Fidelity fidelity = network::Fidelity::analytic,
+                                const std::vector<collective::TunerRule>& rules = {}) {
   Cluster cluster;
   const auto ranks = static_cast<std::uint32_t>(programs.ranks.program_of_rank.size());
   cluster.gpus_per_node = std::min(ranks, 8u);
@@ -20,19 +21,21 @@ inline step::StepResult step_of(const experiments::programs::StreamPrograms& pro
   machines.model = {};
   machines.strategy = {};
   machines.transport.fidelity = fidelity;
+  machines.collectives.tuner_rules = rules;
   return run_at(machines, fidelity,
                 step::can_deduplicate_ranks(machines) ? step::Ranks::representatives : step::Ranks::all);
 }
 
 /// Returns the time of one collective of groups such as "[0,1],[2,3]" on `ranks` GPUs, alone, written down by hand.
 inline Time alone(const std::string& kind, std::int64_t bytes, const std::string& groups, std::uint32_t ranks,
-                  network::Fidelity fidelity = network::Fidelity::analytic) {
+                  network::Fidelity fidelity = network::Fidelity::analytic,
+                  const std::vector<collective::TunerRule>& rules = {}) {
   const std::string text = fmt::format(
       "{{\"manyworlds_program\":1,\"name\":\"one\"}}\n{{\"dimension\":\"c\"}}\n{{\"groups\":\"c\",\"ranks\":[{}]}}\n"
       "{{\"program\":\"p\",\"ranks\":\"0-{}\",\"streams\":[\"s\"]}}\n"
       "{{\"collective\":\"{}\",\"in\":\"c\",\"bytes\":{},\"stream\":\"s\"}}\n",
       groups, ranks - 1, kind, bytes);
-  return step_of(experiments::programs::parse_program_file(text, "one"), fidelity).step_ps;
+  return step_of(experiments::programs::parse_program_file(text, "one"), fidelity, rules).step_ps;
 }
 
 /// Returns the time of one transfer from rank 0 to rank 1, alone.

@@ -106,7 +106,20 @@ TEST_CASE("a task says all of the shape that it is to simulate") {
   spec.shape.queue_pairs = 4, spec.shape.message_bytes = 13;
   spec.shape.rail_switches = spec.shape.at_once = spec.shape.node_mesh = true;
   spec.shape.split = rooted_split(2, 16, 1'000'000);
-  CHECK(decode_task_spec(encode(spec)).shape == spec.shape);
+  const GivenAlgorithm given{
+      "own",
+      Kind::all_gather,
+      2,
+      3,
+      4,
+      5,
+      Protocol::ll128,
+      {{0, 1, -1, 6, {{false, true, false, 7}}},
+       {1, -1, 0, 6, {{true, false, true, 7, 0, 1, true}, {false, false, false, 0, 1, 0, false}}}}};
+  spec.shape.given = {std::make_shared<const GivenAlgorithm>(given)};
+  const Shape read = decode_task_spec(encode(spec)).shape;
+  CHECK(read == spec.shape);
+  CHECK(*read.given == given);
 }
 
 TEST_CASE("an experiment fits when its peak is at most the GPU's memory, to the byte") {

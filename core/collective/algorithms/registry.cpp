@@ -19,6 +19,7 @@ AlgorithmInfo listed(Algorithm algorithm, const char* name, AlgorithmInfo info) 
 
 #define MANYWORLDS_DECLARE(name) AlgorithmInfo name##_algorithm();
 MANYWORLDS_ALGORITHMS(MANYWORLDS_DECLARE)
+AlgorithmInfo info_of_given();
 
 const std::vector<AlgorithmInfo>& algorithms() {
 #define MANYWORLDS_CALL(name) listed(Algorithm::name, #name, name##_algorithm()),
@@ -27,6 +28,8 @@ const std::vector<AlgorithmInfo>& algorithms() {
 }
 
 const AlgorithmInfo& info_of(Algorithm algorithm) {
+  static const AlgorithmInfo given = listed(Algorithm::given, "given", info_of_given());
+  if (algorithm == Algorithm::given) return given;
   return algorithms().at(static_cast<std::size_t>(algorithm));
 }
 
@@ -44,6 +47,7 @@ const char* name_of(Kind kind) {
 std::string Shape::text() const {
   std::string text = fmt::format("{} {} n={} {} B", name_of(kind),
                                  kind == Kind::send ? "direct" : info_of(algorithm).name, members, bytes);
+  if (given) text += fmt::format(" '{}'", given->name);
   if (protocol != Protocol::none) text += fmt::format(" {}", name_of(protocol));
   if (channels > 1) text += fmt::format(" channels={}", channels);
   if (chunk_bytes > 0) text += fmt::format(" chunks={} B", chunk_bytes);

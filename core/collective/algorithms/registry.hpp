@@ -9,6 +9,7 @@ namespace manyworlds::core::collective {
 
 /// Returns all algorithms, in the order of Algorithm.
 const std::vector<AlgorithmInfo>& algorithms();
+/// That of Algorithm::given, which is not among them, is "given".
 const AlgorithmInfo& info_of(Algorithm algorithm);
 /// Returns the generator of a shape's transfers, `width` in a row; null if they have to be written out by build().
 std::shared_ptr<const TransferGenerator> generator_of(const Shape& shape, std::uint32_t width);

@@ -30,7 +30,8 @@ namespace manyworlds::core::collective {
 enum class Algorithm : std::uint8_t {
   MANYWORLDS_ALGORITHMS(MANYWORLDS_ENUMERATOR)  // see algorithms() for what each one is
   automatic,                                    // only in Library: the fastest one by the cost model
-  as_all_reduce  // only in Library: the all-reduce algorithm if it supports this kind, otherwise ring
+  as_all_reduce,  // only in Library: the all-reduce algorithm if it supports this kind, otherwise ring
+  given           // only in Shape and rules: an algorithm that is data (Shape::given)
 };
 #undef MANYWORLDS_ENUMERATOR
 

@@ -9,6 +9,7 @@
 
 #include "core/base/units.hpp"
 #include "core/collective/dag/algorithm.hpp"
+#include "core/collective/dag/given_algorithm.hpp"
 #include "core/collective/dag/protocol.hpp"
 #include "core/collective/dag/split.hpp"
 
@@ -59,6 +60,7 @@ struct Shape {
   std::int64_t message_bytes = 0;  // that queue pairs take in turn; 0: every transfer is divided evenly over them
   bool node_mesh = false;          // the members of a node have links of their own to one another, which it uses
   Split split = {};                // all_to_all, broadcast and reduce only
+  SharedAlgorithm given = {};      // of Algorithm::given
   auto operator<=>(const Shape&) const = default;
   std::uint32_t root() const;  // the root of a broadcast or reduce
   std::string text()

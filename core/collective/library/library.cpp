@@ -92,9 +92,11 @@ bool Library::depends_on_network() const {
     if (configured == Algorithm::as_all_reduce) return false;
     return configured == Algorithm::automatic || reduces_in_switches(configured);
   };
-  return channels == 0 || protocol == Protocol::automatic || protocol == Protocol::calibrated || !tuner_rules.empty() ||
-         needs_network(all_reduce) || needs_network(all_gather) || needs_network(reduce_scatter) ||
-         needs_network(all_to_all) || needs_network(broadcast) || needs_network(reduce);
+  const auto is_line = [](const TunerRule& rule) { return !rule.given; };
+  return channels == 0 || protocol == Protocol::automatic || protocol == Protocol::calibrated ||
+         std::any_of(tuner_rules.begin(), tuner_rules.end(), is_line) || needs_network(all_reduce) ||
+         needs_network(all_gather) || needs_network(reduce_scatter) || needs_network(all_to_all) ||
+         needs_network(broadcast) || needs_network(reduce);
 }
 
 Library with_algorithms(Library library, const GroupAlgorithms& algorithms) {
@@ -202,8 +204,9 @@ std::vector<Protocol> protocols_of(const Library& library, Kind kind, Algorithm 
   return {library.protocol};
 }
 
-/// Returns a rule's protocol as it is called in shapes of the library.
+/// Returns a rule's protocol as it is called in shapes of the library. Given algorithms run without any costs, too.
 Protocol protocol_of(const TunerRule& rule, const Library& library) {
+  if (library.protocol == Protocol::none) return Protocol::none;
   if (library.protocol != Protocol::calibrated) return rule.protocol;
   if (rule.protocol == Protocol::ll) return Protocol::calibrated_ll;
   return rule.protocol == Protocol::ll128 ? Protocol::calibrated_ll128 : Protocol::calibrated_simple;
@@ -243,7 +246,7 @@ bool has_it(const Library& library, const Communicator& communicator, const Tune
   if (in_switch && (communicator.members > communicator.per_node || !communicator.node_switches ||
                     rule.protocol != Protocol::simple))
     return false;
-  if (library.protocol != Protocol::calibrated) return true;
+  if (library.protocol != Protocol::calibrated || rule.given) return true;
   if (in_switch && !library.calibration.reduces_in_switches()) return false;
   return tuner_us(tuner_input(library, communicator), rule.kind, rule.algorithm, protocol_of(rule, library),
                   communicator.members, communicator.per_node, bytes) < std::numeric_limits<double>::infinity();
@@ -261,6 +264,7 @@ const TunerRule* rule_for(const Library& library, const Communicator& communicat
 Shape choose_shape(const Library& library, const Communicator& communicator, Kind kind, std::int64_t bytes,
                    const Split& split) {
   const TunerRule* rule = rule_for(library, communicator, kind, bytes);
+  if (rule != nullptr && rule->given && !split.even()) rule = nullptr;  // its chunks are equal
   const bool heeds_channels = rule != nullptr && rule->channels > 0 && library.protocol != Protocol::calibrated;
   const std::int64_t channels = heeds_channels ? rule->channels : library.channels;
   Shape base;
@@ -274,6 +278,7 @@ Shape choose_shape(const Library& library, const Communicator& communicator, Kin
   base.queue_pairs = static_cast<std::uint32_t>(library.qps_per_connection);
   base.message_bytes = library.split_data_on_qps ? 0 : library.message_bytes;
   base.split = split;
+  if (rule != nullptr) base.given = rule->given;
   const std::vector<Algorithm> algorithms = kind == Kind::send ? std::vector{Algorithm::ring}
                                             : rule != nullptr  ? std::vector{rule->algorithm}
                                                                : library.candidates(kind);

@@ -8,6 +8,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/fabric/kept_link.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/step/layout/keys.hpp"
 
 namespace manyworlds::core::step {
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/step/layout/interference.hpp"
+#include "core/step/layout/keys.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
 

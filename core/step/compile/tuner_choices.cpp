@@ -23,10 +23,13 @@ std::vector<TunerChoice> tuner_choices(const Configuration& configuration) {
     if (members.members < 2) continue;
     const collective::Library& library = configuration.library_of(group.role);
     for (const Operation& one : operations.of(group)) {
-      if (one.kind == collective::Kind::send || one.kind == collective::Kind::all_to_all) continue;
-      const collective::TunerRule* rule = collective::rule_for(library, members, one.kind, one.bytes);
-      choices.insert(
-          {one.kind, one.bytes, members.members, members.members / members.per_node, rule == nullptr ? 0 : rule->line});
+      if (one.kind == collective::Kind::send || has_token_kernels(configuration, group, one.kind)) continue;
+      const collective::TunerRule* rule =
+          one.split.even() ? collective::rule_for(library, members, one.kind, one.bytes) : nullptr;
+      if (rule == nullptr && one.kind == collective::Kind::all_to_all) continue;
+      TunerChoice chosen{one.kind, one.bytes, members.members, members.members / members.per_node};
+      if (rule != nullptr) chosen.line = rule->line, chosen.file = rule->file;
+      choices.insert(std::move(chosen));
     }
   }
   return {choices.begin(), choices.end()};

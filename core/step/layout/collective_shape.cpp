@@ -26,10 +26,14 @@ collective::TokenExchange token_exchange(const Configuration& configuration, con
 
 }  // namespace
 
+bool has_token_kernels(const Configuration& configuration, const GroupKind& group, collective::Kind kind) {
+  return group.role == workload::Role::expert && kind == collective::Kind::all_to_all &&
+         configuration.strategy.stack.dispatcher != workload::Dispatcher::all_to_all;
+}
+
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
                            std::int64_t bytes, const collective::Split& split) {
-  const bool is_token_exchange = group.role == workload::Role::expert && kind == collective::Kind::all_to_all;
-  if (!is_token_exchange || configuration.strategy.stack.dispatcher == workload::Dispatcher::all_to_all)
+  if (!has_token_kernels(configuration, group, kind))
     return collective::choose_shape(configuration.library_of(group.role), group.communicator, kind, bytes, split);
   return collective::token_exchange_shape(configuration.library_of(group.role), group.communicator,
                                           token_exchange(configuration, group.communicator, bytes, split.by_source));

@@ -85,6 +85,11 @@ struct GroupKind {
   auto operator<=>(const GroupKind&) const = default;
 };
 
+/// Returns whether the members of such a group exchange tokens by kernels of their own, and not by the library's
+/// all-to-all.
+bool has_token_kernels(const Configuration& configuration, const GroupKind& group, collective::Kind kind);
+
+/// Returns the shape of a collective of such a group.
 collective::Shape shape_of(const Configuration& configuration, const GroupKind& group, collective::Kind kind,
                            std::int64_t bytes, const collective::Split& split = {});
 
@@ -235,17 +240,5 @@ class RankLayout {
   std::map<std::vector<std::vector<std::uint32_t>>, sharing::Key> full_signatures_;
   std::map<std::vector<KindCollectives>, std::shared_ptr<const FluidSymmetry>> fluid_symmetries_;
 };
-
-void write_transport(sharing::KeyWriter& writer, const network::Transport& transport);
-void write_options(sharing::KeyWriter& writer, const OptionSet& values);
-void write_shape(sharing::KeyWriter& writer, const collective::Shape& shape);
-
-/// Returns the key of write_transport(), for use in many keys on one transport.
-sharing::Key transport_key(const network::Transport& transport);
-
-/// Returns the key of an isolated collective, entered by all members at once, of a shape on connections with a route
-/// signature.
-sharing::Key collective_key(const collective::Shape& shape, const sharing::Key& route_signature,
-                            const sharing::Key& transport);
 
 }  // namespace manyworlds::core::step

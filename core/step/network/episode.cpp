@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "core/step/layout/keys.hpp"
 #include "core/step/layout/rank_layout.hpp"
 
 namespace manyworlds::core::step {

@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/network/transports/pfc_headroom.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/step/layout/keys.hpp"
 #include "core/step/network/merged_collective.hpp"
 
 namespace manyworlds::core::step {

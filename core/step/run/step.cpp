@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/step/layout/interference.hpp"
+#include "core/step/layout/keys.hpp"
 #include "core/step/layout/step_programs.hpp"
 #include "core/workload/build/build_program.hpp"
 

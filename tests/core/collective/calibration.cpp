@@ -8,6 +8,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/calibrated_costs.hpp"
 #include "core/collective/library/library.hpp"
+#include "core/step/layout/keys.hpp"
 #include "tests/core/collective/simulated_collective.hpp"
 #include "tests/core/step/step_configurations.hpp"
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/network/flows/component_cache.hpp"
+#include "core/step/layout/keys.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;
