@@ -13,7 +13,15 @@
 
 namespace manyworlds::experiments::edits {
 
-enum class OpKind : std::uint8_t { kernel, copy, host, collective, send, receive };
+enum class OpKind : std::uint8_t {
+  kernel,
+  copy,
+  host,
+  collective,
+  send,
+  receive,
+  recorded  // only of Hold: any whose beginning was recorded
+};
 
 /// Operations of one kind for which all that is given holds. Patterns have * for any text and ? for one character.
 struct Selection {
@@ -30,9 +38,12 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
-/// Takes the factors of an operation's time and bytes.
+/// Takes the factors of an operation's time and bytes, and of a kernel's extents: of a matrix product, or the batch of
+/// attention.
 struct Scale {
   std::optional<double> time, bytes;
+  std::optional<double> m, n, k, batch;
+  bool has_extents() const { return m || n || k || batch; }
 };
 /// Takes operations out. What waited for one waits for what it waited for.
 struct Drop {};
@@ -72,7 +83,17 @@ struct Batch {
   std::int64_t tokens = 0;
 };
 
-using Action = std::variant<Scale, Drop, Fuse, Set, Move, Insert, Bucket, Batch>;
+/// Holds ranks to their recording: nothing of them begins before it did there, and later only where another rank lets
+/// it wait (NeuronaBox, arXiv:2405.02969: one rank as it was, the others emulated).
+struct Hold {};
+
+/// Makes the groups of dimensions larger; see widen().
+struct Widen {
+  std::string dimension;  // pattern
+  std::int64_t factor = 1;
+};
+
+using Action = std::variant<Scale, Drop, Fuse, Set, Move, Insert, Bucket, Batch, Hold, Widen>;
 
 struct Edit {
   Selection selection;

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/edits/make_edit.hpp"
+#include "experiments/edits/replicas.hpp"
 #include "experiments/edits/select.hpp"
 #include "experiments/programs/check_communication.hpp"
 #include "experiments/programs/ranks_text.hpp"
@@ -64,6 +65,8 @@ class Editor {
 
   std::string make(const Edit& edit) {
     try {
+      if (const auto* wider = std::get_if<Widen>(&edit.action))
+        return fmt::format("{}:{}: widen: {}", name_, edit.line, widen(all_, wider->dimension, wider->factor));
       const Amount before = amount_of(all_);
       double operations = 0;
       const std::vector<std::size_t> programs = separate(all_, edit.selection);
@@ -74,7 +77,11 @@ class Editor {
         operations += ranks[program] * static_cast<double>(ops.size());
         make_edit(all_, program, ops, edit.action);
       }
-      if (operations == 0) throw core::InputError("selects no operation of any rank");
+      if (operations == 0)
+        throw core::InputError(std::holds_alternative<Hold>(edit.action)
+                                   ? "no operation of these ranks says when it began; traces of PyTorch and Nsight "
+                                     "Systems do, and program files by 'began'"
+                                   : "selects no operation of any rank");
       const Amount after = amount_of(all_);
       return fmt::format("{}:{}: {}: {:.0f} operations selected{}{}{}", name_, edit.line, name_of(edit.action),
                          operations, change_text("operations of all ranks", before.operations, after.operations, ""),

@@ -110,22 +110,47 @@ class Change {
 
   void apply(const Scale& scale, KernelWork& work, const StreamOp& op) const {
     if (scale.time) work.measured_us = need_time(work.measured_us, op) * *scale.time;
-    if (!scale.bytes) return;
     KernelShape shape = work.shape;
-    if (shape.bytes == 0) refuse(op, "has no bytes that could be scaled");
-    shape.bytes = scaled_bytes(shape.bytes, *scale.bytes);
+    if (scale.bytes && shape.bytes == 0) refuse(op, "has no bytes that could be scaled");
+    if (scale.bytes) shape.bytes = scaled_bytes(shape.bytes, *scale.bytes);
+    if (scale.has_extents()) scale_extents(scale, shape, work, op);
     set_shape(work, shape);
   }
+  void scale_extents(const Scale& scale, KernelShape& shape, KernelWork& work, const StreamOp& op) const {
+    double all = 1;
+    const auto take = [&](const std::optional<double>& factor, std::initializer_list<std::int64_t*> extents) {
+      if (!factor) return;
+      all *= *factor;
+      for (std::int64_t* extent : extents)
+        *extent = whole(static_cast<double>(*extent) * *factor, kMaxExtent, "an extent");
+    };
+    if (shape.gemm) {
+      take(scale.m, {&shape.gemm->m}), take(scale.n, {&shape.gemm->n}), take(scale.k, {&shape.gemm->k});
+      take(scale.batch, {&shape.gemm->batch});
+    } else if (shape.attention && !scale.m && !scale.n && !scale.k) {
+      take(scale.batch, {&shape.attention->batch, &shape.attention->key_batch});
+    } else {
+      refuse(op, shape.attention ? "is attention, and has 'batch' alone (samples times heads)"
+                                 : "is no matrix product and no attention; scale its time or bytes instead");
+    }
+    work.flops = scaled_bytes(work.flops, all);
+  }
+  void no_extents(const Scale& scale, const StreamOp& op) const {
+    if (scale.has_extents()) refuse(op, "is no kernel; scale its time or bytes instead");
+  }
   void apply(const Scale& scale, CopyWork& work, const StreamOp& op) const {
+    no_extents(scale, op);
     const double time = scale.time.value_or(1) * scale.bytes.value_or(1);
     if (scale.time || work.measured_us) work.measured_us = need_time(work.measured_us, op) * time;
     if (scale.bytes) work.bytes = scaled_bytes(work.bytes, *scale.bytes);
   }
   void apply(const Scale& scale, HostWork& work, const StreamOp& op) const {
+    no_extents(scale, op);
     if (scale.bytes) refuse(op, "is of the host, and has no bytes");
     work.us *= *scale.time;
   }
   void apply(const Scale& scale, Communication& work, const StreamOp& op) const {
+    no_extents(scale, op);
     if (scale.time) refuse(op, "is simulated, and its time comes out; scale its bytes, or the links of the cluster");
     if (work.split.bytes.empty()) {
       work.bytes = scaled_bytes(work.bytes, *scale.bytes);
@@ -245,6 +270,8 @@ void make_edit(StreamPrograms& all, std::size_t number, const std::vector<std::u
     program = inserted(all, number, ops, *insert);
   } else if (const auto* bucket = std::get_if<Bucket>(&action)) {
     program = in_buckets(all, program, ops, bucket->bytes);
+  } else if (std::holds_alternative<Hold>(action)) {
+    program = held(all, program, ops);
   } else {
     const Change change(all, program);
     for (const std::uint32_t op : ops) {

@@ -20,4 +20,9 @@ programs::RankProgram in_buckets(const programs::StreamPrograms& programs, const
 programs::RankProgram fused(const programs::StreamPrograms& programs, const programs::RankProgram& program,
                             const std::vector<std::uint32_t>& ops, const Fuse& how);
 
+/// Returns a program whose operations `ops` begin no earlier than they did in the recording, by a thread of the host
+/// that waits for each.
+programs::RankProgram held(programs::StreamPrograms& programs, const programs::RankProgram& program,
+                           const std::vector<std::uint32_t>& ops);
+
 }  // namespace manyworlds::experiments::edits

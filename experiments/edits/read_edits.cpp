@@ -25,7 +25,8 @@ constexpr double kMaxFactor = 1e6, kMaxUs = 1e9;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50, kMaxExtent = std::int64_t{1} << 40;
 constexpr std::size_t kMaxEdits = 10'000;
 constexpr std::array<const char*, 6> kKinds{"kernel", "copy", "host", "collective", "send", "receive"};
-constexpr std::array<const char*, 8> kActions{"scale", "drop", "fuse", "set", "move", "insert", "bucket", "batch"};
+constexpr std::array<const char*, 10> kActions{"scale",  "drop",   "fuse",  "set",  "move",
+                                               "insert", "bucket", "batch", "hold", "widen"};
 
 std::vector<std::string> words(const auto& list) {
   return {list.begin(), list.end()};
@@ -86,6 +87,18 @@ void read_occurrences(const Node& node, Selection& selection) {
   }
 }
 
+std::vector<std::uint32_t> ranks_of(const Node& node, const char* key) {
+  try {
+    std::vector<std::uint32_t> ranks = programs::parse_ranks(import::read_line(node, key));
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  } catch (const InputError& error) {
+    if (error.located()) throw;
+    throw error.at(*node.file, node.line);
+  }
+}
+
 Selection selection_of(const Node& node) {
   const Entry* what = node.kind == Node::Kind::mapping ? kind_of(node) : nullptr;
   if (what == nullptr)
@@ -105,16 +118,7 @@ Selection selection_of(const Node& node) {
   read_if_there(node, "in", selection.dimension, line);
   read_if_there(node, "part", selection.part, line);
   read_if_there(node, "gemm", selection.gemm, line);
-  if (const Node* ranks = node.find("ranks")) {
-    try {
-      selection.ranks = programs::parse_ranks(import::read_line(*ranks, "ranks"));
-    } catch (const InputError& error) {
-      if (error.located()) throw;
-      throw error.at(*ranks->file, ranks->line);
-    }
-    std::sort(selection.ranks.begin(), selection.ranks.end());
-    selection.ranks.erase(std::unique(selection.ranks.begin(), selection.ranks.end()), selection.ranks.end());
-  }
+  read_if_there(node, "ranks", selection.ranks, ranks_of);
   if (const Node* occurrences = node.find("occurrences")) read_occurrences(*occurrences, selection);
   return selection;
 }
@@ -141,11 +145,16 @@ nlohmann::json as_json(const Node& node) {
 }
 
 Scale scale_of(const Node& node) {
-  import::check_keys(node, {"time", "bytes"}, "'scale'");
+  import::check_keys(node, {"time", "bytes", "m", "n", "k", "batch"}, "'scale'");
   Scale scale;
-  read_if_there(node, "time", scale.time, factor);
-  read_if_there(node, "bytes", scale.bytes, factor);
-  if (!scale.time && !scale.bytes) node.fail("'scale' must have 'time', 'bytes' or both, as in {time: 0.5}");
+  for (const auto& [key, value] : {std::pair("time", &scale.time),
+                                   {"bytes", &scale.bytes},
+                                   {"m", &scale.m},
+                                   {"n", &scale.n},
+                                   {"k", &scale.k},
+                                   {"batch", &scale.batch}})
+    read_if_there(node, key, *value, factor);
+  if (node.entries.empty()) node.fail("'scale' must have 'time', 'bytes', 'm', 'n', 'k' or 'batch', as in {time: 0.5}");
   return scale;
 }
 
@@ -215,6 +224,13 @@ Batch batch_of(const Node& node) {
   return batch;
 }
 
+Widen widen_of(const Node& node) {
+  import::check_keys(node, {"in", "factor"}, "'widen'");
+  for (const char* key : {"in", "factor"})
+    if (node.find(key) == nullptr) node.fail("'widen' must have 'in' and 'factor', as in {in: tp, factor: 2}");
+  return {import::read_line(*node.find("in"), "in"), whole(*node.find("factor"), "factor", 1 << 20)};
+}
+
 /// Reads one edit: an action, what it is done to, and for some what waits for it.
 Edit edit_of(const Node& node) {
   if (node.kind != Node::Kind::mapping)
@@ -233,6 +249,17 @@ Edit edit_of(const Node& node) {
   if (action == nullptr) node.fail(fmt::format("an edit must have one of {}", fmt::join(kActions, ", ")));
   const std::string& what = action->key;
   const bool is_insert = what == "insert";
+  if (what == "hold") {
+    import::check_keys(node, {what}, "an edit that holds ranks");
+    Selection all_of_ranks;
+    all_of_ranks.kind = OpKind::recorded;
+    all_of_ranks.ranks = ranks_of(action->value, "hold");
+    return {std::move(all_of_ranks), Hold{}, node.line};
+  }
+  if (what == "widen") {
+    import::check_keys(node, {what}, "an edit that widens groups");
+    return {{}, widen_of(action->value), node.line};
+  }
   std::vector<std::string> keys{what, is_insert ? "after" : "select"};
   if (is_insert || what == "move") keys.emplace_back("before");
   import::check_keys(node, keys, "an edit");

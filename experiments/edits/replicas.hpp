@@ -1,4 +1,4 @@
-// More data-parallel replicas of a job.
+// A job on more ranks: data-parallel replicas, and wider groups.
 #pragma once
 
 #include <string>
@@ -16,5 +16,12 @@ namespace manyworlds::experiments::edits {
 /// which tell members apart.
 std::vector<std::string> add_replicas(programs::StreamPrograms& programs, std::int64_t replicas,
                                       const std::string& name);
+
+/// Lets every rank run `factor` times side by side: rank r of R is ranks r F to r F + F - 1, as its GPU is. Groups in
+/// dimensions of this pattern have all of them, with the bytes that their collectives had; all other groups are copied.
+/// What the ranks run stays, so that a step has as many tokens as before once edits divide the work. Returns what was
+/// done. Throws core::InputError, without a file, for no such dimension, one of pairs, too many ranks, and collectives
+/// that tell members apart.
+std::string widen(programs::StreamPrograms& programs, const std::string& dimension, std::int64_t factor);
 
 }  // namespace manyworlds::experiments::edits

@@ -41,6 +41,8 @@ bool is_of_kind(const StreamOp& op, const StreamPrograms& all, const Selection& 
     }
     case OpKind::host:
       return std::holds_alternative<HostWork>(op.work) && is(name);
+    case OpKind::recorded:
+      return op.began_us >= 0;
     case OpKind::collective:
     case OpKind::send:
     case OpKind::receive:

@@ -224,6 +224,7 @@ class Assembly {
   void set_device_op(std::uint32_t number, StreamOp& op) {
     const DeviceOp& device = trace_.ops[number];
     op.name = names_(trace_.names[device.name]);
+    op.began_us = in_us(device.start - begin_);
     const std::uint32_t call = launches_.call_of(number);
     if (communicates_[number]) {
       op.work = communication(matched_.at(number));

@@ -110,7 +110,7 @@ class Reader {
   };
   static const std::vector<LineKind>& kinds() {
     static const std::vector<LineKind> all = [] {
-      const std::vector<std::string> op{"stream", "after", "name"};
+      const std::vector<std::string> op{"stream", "after", "name", "began"};
       const auto with = [&](std::vector<std::string> more) {
         more.insert(more.end(), op.begin(), op.end());
         return more;
@@ -259,6 +259,7 @@ class Reader {
     op.stream = stream;
     const auto own = line.find("name");
     op.name = names_(own ? own->text() : name);
+    op.began_us = us_of(line, "began").value_or(-1);
     if (const auto after = line.find("after"))
       after->for_each([&](const JsonView& one) {
         const std::int64_t before = one.whole();
@@ -276,11 +277,11 @@ class Reader {
     return op;
   }
 
-  static std::optional<double> us_of(const JsonView& line) {
-    const auto value = line.find("us");
+  static std::optional<double> us_of(const JsonView& line, const char* member = "us") {
+    const auto value = line.find(member);
     if (!value) return std::nullopt;
     const double us = value->number(0);
-    if (us > kMaxUs) throw InputError(fmt::format("'us' must be at most {:.0f}", kMaxUs));
+    if (us > kMaxUs) throw InputError(fmt::format("'{}' must be at most {:.0f}", member, kMaxUs));
     return us;
   }
   static std::int64_t bytes_of(const JsonView& line, std::int64_t least = 0) {

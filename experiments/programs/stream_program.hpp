@@ -89,6 +89,7 @@ struct StreamOp {
   std::uint32_t stream = 0;          // index in RankProgram::streams
   std::uint32_t name = 0;            // index in StreamPrograms::names
   std::vector<std::uint32_t> after;  // earlier operations that must have ended, besides those before it on its stream
+  double began_us = -1;              // in the recording, since all ranks began; below 0: not known (see edits::Hold)
   std::variant<KernelWork, CopyWork, HostWork, Communication> work;
   bool operator==(const StreamOp&) const = default;
 };

@@ -105,6 +105,7 @@ class Writer {
   void operation(const RankProgram& program, const StreamOp& op) {
     more_ = fmt::format(R"(,"stream":{})", quoted(program.streams[op.stream].name));
     if (!op.after.empty()) more_ += fmt::format(R"(,"after":{})", list_of(op.after));
+    if (op.began_us >= 0) more_ += fmt::format(R"(,"began":{})", us_text(op.began_us));
     std::visit([&](const auto& work) { write(op, work); }, op.work);
   }
 

@@ -440,7 +440,7 @@ TEST_CASE("what is wrong in a file of edits is said with its line") {
   wrong("\n- {select: {kernal: '*'}, drop: true}\n", "e.yaml:2: a selection must be");
   wrong("- {select: {kernel: '*', prt: x}, drop: true}\n", "unknown key 'prt'; did you mean 'part'?");
   wrong("- {select: {kernel: '*'}, drop: false}\n", "'drop' must be true");
-  wrong("- {select: {kernel: '*'}, scale: {}}\n", "'scale' must have 'time', 'bytes' or both");
+  wrong("- {select: {kernel: '*'}, scale: {}}\n", "'scale' must have 'time', 'bytes', 'm', 'n', 'k' or 'batch'");
   wrong("- {select: {kernel: '*'}, scale: {time: -1}}\n", "time");
   wrong("- {select: {kernel: '*'}, scale: {bytes: 2}}\n", "'layer_0' of program 'p' has no bytes");
   wrong("- {select: {collective: '*'}, scale: {time: 2}}\n", "is simulated");
