@@ -51,6 +51,13 @@ const MeasuredTime* MeasuredTimes::find(const MeasurementKey& key) const {
   return nullptr;
 }
 
+MeasuredTimes MeasuredTimes::only(CostLevel level) const {
+  MeasuredTimes result;
+  for (const auto& [key, time] : times_)
+    if (key.level == level) result.times_.emplace(key, time);
+  return result;
+}
+
 KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu) {
   if (gpu.measured && is_measurable(kernel))
     if (const MeasuredTime* found = gpu.measured->find(measurement_key(kernel)))

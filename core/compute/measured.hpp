@@ -69,6 +69,8 @@ class MeasuredTimes {
     return times_.try_emplace(row, time).first->second;
   }
   std::size_t size() const { return times_.size(); }
+  /// Returns the rows of one level.
+  MeasuredTimes only(CostLevel level) const;
 
  private:
   std::map<MeasurementKey, MeasuredTime> times_;

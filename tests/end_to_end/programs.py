@@ -214,6 +214,30 @@ class Programs(unittest.TestCase):
                     f"  cluster: {{gpu: h100_sxm, nodes: 1, gpus_per_node: {gpus}, nic_gbps: 400}}\nobjective: step_time_s\n")
                 self.assertIn("step time", run("run", f"{name}.yaml", directory=self.directory).stdout)
 
+    def test_times_of_aiob_become_rows_and_totals_stand_side_by_side(self):
+        """The file that AICB ships, for the experiment that AICB's own example is of: GPT 13B on 8 GPUs of a tensor group."""
+        (self.directory / "SPEC.yaml").write_text(
+            "name: aiob\nbase:\n  model: gpt3-13b\n  cluster: {gpu: a100_80, nodes: 1, gpus_per_node: 8, nic_gbps: 200}\n"
+            "  strategy: {tp: 8, micro_batch: 1, global_batch: 8}\n")
+        shutil.copy(ROOT / "tests" / "experiments" / "simai" / "aiob_example.txt", self.directory / "Example.txt")
+        command = re.search(r"^    manyworlds (run .*--aiob.*) > aiob.csv$", (ROOT / "docs" / "formats.md").read_text(),
+                            re.MULTILINE).group(1)
+        done = run(*command.split(), directory=self.directory)
+        self.assertRegex(done.stderr, r"Example.txt: not used, as .*: param_time\n")
+        self.assertRegex(done.stderr, r"has no time of attention_residual, cross_entropy, ")
+        self.assertIn("does not say of which model", done.stderr)
+        rows = done.stdout.splitlines()
+        self.assertEqual(len(rows), 1 + 11)
+        self.assertTrue(all(",forward," in row for row in rows[1:]))
+        self.assertTrue(any(row.startswith("submodule,attention,forward,") and ",512.000000," in row for row in rows))
+        (self.directory / "aiob.csv").write_text(done.stdout)
+        table = ("--set", "cluster.gpu.measured_kernels=aiob.csv")
+        told = run("run", "SPEC.yaml", "--totals", *table, directory=self.directory).stdout
+        self.assertRegex(told, r"submodules +\S+ m?s +\d+\.\d %\n")
+        self.assertRegex(told, r"attention forward +- +512\.00 us")
+        error = run("run", "SPEC.yaml", *table, "--set", "cluster.gpu.measured_only=true", directory=self.directory, expect=2)
+        self.assertIn("attention", error.stderr)
+
     def test_dumps_of_a_flight_recorder_say_who_lacks_what(self):
         """Pickles of any protocol are what JSON of the same dump is; a rank that hangs is told, and nothing is written."""
         def dump(rank, calls):

@@ -4,6 +4,7 @@
 #include "experiments/import/flows.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
+#include "experiments/kernels/aiob_file.hpp"
 #include "experiments/kernels/kineto_trace.hpp"
 #include "experiments/kernels/measured_kernels.hpp"
 #include "experiments/nccl/nccl_tests.hpp"
@@ -26,6 +27,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     for (const auto& sample : experiments::import::parse_kineto_trace(text, "trace.json"))
       if (sample.unsupported.empty() && !(predicted_us(sample, gpu) > 0)) __builtin_trap();
+  } catch (const core::InputError&) {
+  }
+  try {
+    for (const auto& one : experiments::import::parse_aiob(text, "aiob.txt"))
+      if (!(one.us > 0)) __builtin_trap();
   } catch (const core::InputError&) {
   }
   try {

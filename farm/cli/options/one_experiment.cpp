@@ -15,10 +15,23 @@ void add_experiment_options(cxxopts::Options& options) {
   options.add_options()("experiment", "the one of a sweep that has this id", cxxopts::value<std::int64_t>(), "ID");
 }
 
+namespace {
+
+/// Returns whether `other`, a "key=value", sets `key` or something below it.
+bool sets_any_of(const std::string& other, std::string_view key) {
+  return other.starts_with(key) && other.size() > key.size() && (other[key.size()] == '=' || other[key.size()] == '.');
+}
+
+}  // namespace
+
 experiments::Sweep one_experiment(const cxxopts::ParseResult& parsed, const experiments::ReadOptions& options,
                                   const std::vector<std::string>& set) {
   SpecOptions spec_options = read_spec_options(parsed);
-  spec_options.set.insert(spec_options.set.end(), set.begin(), set.end());
+  for (const std::string& own : set) {
+    const std::string_view key = std::string_view(own).substr(0, own.find('='));
+    std::erase_if(spec_options.set, [&](const std::string& other) { return sets_any_of(other, key); });
+    spec_options.set.push_back(own);
+  }
   std::optional<std::int64_t> id;
   if (parsed.count("experiment") > 0) id = parsed["experiment"].as<std::int64_t>();
   return single_experiment(experiments::read_sweep(spec_options.spec, spec_options.set, spec_options.catalog, options),

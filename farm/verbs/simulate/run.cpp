@@ -13,13 +13,10 @@
 #include "core/base/error.hpp"
 #include "core/base/plural.hpp"
 #include "core/step/layout/memory_requirement.hpp"
-#include "core/workload/build/measurement_coverage.hpp"
-#include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/config/failed_cables.hpp"
 #include "experiments/config/graphs.hpp"
-#include "experiments/kernels/measured_kernels.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/cli/options/emit_options.hpp"
@@ -38,6 +35,7 @@
 #include "farm/sweep/single_experiment.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/verbs/simulate/run_kernels.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
 #include "io/results/results.hpp"
@@ -87,34 +85,6 @@ int show_memory(const experiments::Sweep& sweep, bool json) {
   const auto stages = stage_footprints(configuration);
   const double memory_gib = core::step::memory_requirement_of(configuration).memory_gib;
   std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
-  return kExitDone;
-}
-
-/// Prints the kernels, submodules or layers of the experiment as a table that cluster.gpu.measured_kernels accepts.
-int show_kernels(const experiments::Sweep& sweep, const std::string& level) {
-  using core::compute::kCostLevelNames;
-  const auto* named = std::find(kCostLevelNames.begin() + 1, kCostLevelNames.end(), level);
-  if (named == kCostLevelNames.end())
-    throw core::InputError(fmt::format("must be one of {}, not '{}'",
-                                       fmt::join(kCostLevelNames.begin() + 1, kCostLevelNames.end(), ", "), level),
-                           "--kernels");
-  const auto& experiment = sweep.experiments.front();
-  auto configuration = experiment.config().configuration;
-  if (configuration.programs)
-    throw core::InputError("the kernels of a given program are those in its file: `manyworlds program` sums them",
-                           "--kernels");
-  if (configuration.is_mixed())
-    throw core::InputError("needs GPUs of one kind, and this cluster has several", "--kernels");
-  configuration.gpu.measured = measured_times(experiment);
-  std::vector<experiments::import::KernelRow> rows;
-  for (const auto& [what, sources] :
-       core::workload::measurement_coverage(configuration.model, configuration.strategy, configuration.gpu).costs)
-    if (kCostLevelNames.at(static_cast<std::size_t>(what.level)) == *named)
-      rows.push_back(
-          {what, sources.ps(),
-           std::string(sources.measured ? "measured"
-                                        : core::compute::kTimeBasisNames.at(static_cast<std::size_t>(sources.basis)))});
-  std::cout << experiments::import::measured_kernels_csv(rows);
   return kExitDone;
 }
 
@@ -320,7 +290,14 @@ int run_run(const Invocation& invocation) {
       "kernels",
       "only the experiment's kernels (or --kernels=submodule, =layer) with sizes and times, as a CSV table to "
       "fill in for cluster.gpu.measured_kernels; nothing is simulated",
-      cxxopts::value<std::string>()->implicit_value("kernel"), "LEVEL")("json", "every column of the results, as JSON");
+      cxxopts::value<std::string>()->implicit_value("kernel"),
+      "LEVEL")("aiob", "with --kernels=submodule: the table has the times of a file of AICB's AIOB (docs/formats.md)",
+               cxxopts::value<std::string>(), "FILE")(
+      "totals",
+      "only what the step's kernels take by measured layers, by submodules, by kernels and by the model, each alone, "
+      "and where these differ; nothing is simulated")("beside", "with --totals: the same under another software stack",
+                                                      cxxopts::value<std::string>(),
+                                                      "STACK")("json", "every column of the results, as JSON");
   add_thread_options(options);
   add_own_options(options);
   add_recording_options(options);
@@ -341,9 +318,21 @@ int run_run(const Invocation& invocation) {
     emit.write({sweep.name});
     return code;
   }
-  if (parsed->count("kernels") > 0 && emit.any())
+  const bool shows_kernels = parsed->count("kernels") > 0, shows_totals = parsed->count("totals") > 0;
+  if ((shows_kernels || shows_totals) && emit.any())
     throw core::InputError("goes with no table of kernels: leave one of them out", "--emit");
-  if (parsed->count("kernels") > 0) return show_kernels(sweep, (*parsed)["kernels"].as<std::string>());
+  const auto given = [&](const char* option) {
+    return parsed->count(option) > 0 ? (*parsed)[option].as<std::string>() : std::string();
+  };
+  if (!shows_kernels && !given("aiob").empty()) throw core::InputError("needs --kernels=submodule", "--aiob");
+  if (!shows_totals && !given("beside").empty()) throw core::InputError("needs --totals", "--beside");
+  if (shows_kernels) return show_kernels(sweep, given("kernels"), given("aiob"));
+  if (shows_totals) {
+    std::optional<experiments::Sweep> other;
+    if (const std::string stack = given("beside"); !stack.empty())
+      other = one_experiment(*parsed, {}, {fmt::format("strategy.stack={}", stack)});
+    return show_totals(sweep, other, parsed->count("json") > 0);
+  }
   if (parsed->count("coupled") > 0) {
     require_every_packet(sweep, "--coupled");
     sweep.experiments.front().settings["composition"] = std::string("coupled");
