@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/escape.hpp"
 #include "experiments/programs/ranks_text.hpp"
@@ -62,20 +63,38 @@ void tell_records(const std::vector<RankRecord>& records, std::vector<std::strin
         fmt::format("{} calls reach beyond an allocation, by less than devices report: errors of the program", beyond));
 }
 
+/// Names of words with how many `what` each has, those with the most first.
+std::string names_text(const std::map<std::uint32_t, std::int64_t>& counts, const Words& words, const char* what) {
+  std::vector<std::pair<std::int64_t, std::uint32_t>> by_number;
+  for (const auto& [word, count] : counts) by_number.emplace_back(-count, word);
+  std::sort(by_number.begin(), by_number.end());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(by_number.size(), kMaxNames); ++i)
+    names.push_back(fmt::format("'{}' ({} {})", core::line_text(words.text(by_number[i].second)).substr(0, 80),
+                                -by_number[i].first, what));
+  return fmt::format("{}{}", fmt::join(names, ", "), by_number.size() > names.size() ? ", ..." : "");
+}
+
+void tell_occupancy(const std::vector<RankRecord>& records, const Words& words, std::vector<std::string>& to) {
+  std::map<std::uint32_t, std::int64_t> queries;
+  for (const RankRecord& record : records)
+    for (const auto& [kernel, count] : record.occupancy_queries) queries[kernel] += count;
+  if (queries.empty()) return;
+  to.push_back(
+      fmt::format("what fits on a multiprocessor was answered as if kernels had at most 32 registers a thread and no "
+                  "static shared memory, as a record has no device code; what the program chose by it may be "
+                  "otherwise on a device: {}",
+                  names_text(queries, words, "queries")));
+}
+
 void tell_kernels(const Tally& tally, const Words& words, programs::Imported& to) {
   if (!tally.without_time.empty()) {
-    std::vector<std::pair<std::int64_t, std::uint32_t>> by_number;
     std::int64_t launches = 0;
-    for (const auto& [kernel, count] : tally.without_time) by_number.emplace_back(-count, kernel), launches += count;
-    std::sort(by_number.begin(), by_number.end());
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(by_number.size(), kMaxNames); ++i)
-      names.push_back(fmt::format("'{}' ({} launches)", core::line_text(words.text(by_number[i].second)).substr(0, 80),
-                                  -by_number[i].first));
-    to.account.push_back(fmt::format(
-        "{} kernels of {} launches have no time, as nothing says their cost: {}{}; a table of "
-        "kernels (--kernels FILE) does",
-        by_number.size(), launches, fmt::join(names, ", "), by_number.size() > names.size() ? ", ..." : ""));
+    for (const auto& [kernel, count] : tally.without_time) launches += count;
+    to.account.push_back(
+        fmt::format("{} kernels of {} launches have no time, as nothing says their cost: {}; a table of "
+                    "kernels (--kernels FILE) does",
+                    tally.without_time.size(), launches, names_text(tally.without_time, words, "launches")));
   }
   for (const auto& [type, count] : tally.other_products) {
     const std::string& name = words.text(type);
@@ -116,6 +135,7 @@ void tell(const std::vector<RankRecord>& records, const std::vector<StepRange>& 
   std::vector<std::string>& account = to.account;
   tell_steps(records, steps, options, account);
   tell_records(records, account);
+  tell_occupancy(records, words, account);
   if (tally.alone > 0)
     account.push_back(fmt::format("{} collectives are left out, as their communicators have one rank", tally.alone));
   if (tally.with_themselves > 0)

@@ -44,6 +44,10 @@ enum class CallKind : std::uint8_t {
 bool is_part_of_step(CallKind kind);
 /// Returns whether a call gives a device work that takes time.
 bool is_work(CallKind kind);
+/// Returns whether calls of a function, by its name, have no part in a step, and nothing that is read.
+bool is_without_part(std::string_view function);
+/// Returns the bytes of an element of a type of NCCL's, by its name in records; 0 of what is none.
+std::int64_t element_bytes(std::string_view type);
 /// Returns whether a call moves data between ranks.
 bool is_communication(CallKind kind);
 
@@ -51,6 +55,8 @@ bool is_communication(CallKind kind);
 inline constexpr std::uint32_t kWithoutWait = 1;
 /// What is added to the number of a stream, or of an event, inside of graphs: they are others than those outside.
 inline constexpr std::int32_t kInGraphs = 1 << 25;
+/// The first number of a stream, or of an event, that an instance of a graph has which was made node by node.
+inline constexpr std::int32_t kOfNodes = 1 << 26;
 /// Of a call that has no such number.
 inline constexpr std::int32_t kNone = -1;
 
@@ -65,6 +71,21 @@ struct Call {
   std::int64_t bytes = 0;
   bool is_of_graph = false;  // one that the launch of a graph makes, without a call of the host
   std::uint64_t form = 0;    // a hash of all that is the same when the call is made again in another step
+};
+
+/// A hash, with which calls of other steps that are the same are found.
+class Form {
+ public:
+  Form& add(std::uint64_t value) {
+    value_ = (value_ ^ value) * 0x9e3779b97f4a7c15u;
+    value_ ^= value_ >> 29;
+    return *this;
+  }
+  Form& add_signed(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
 };
 
 /// Whose numbers of arguments are NaN where they are no numbers.

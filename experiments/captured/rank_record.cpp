@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "experiments/captured/graphs.hpp"
+#include "experiments/captured/node_graphs.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/json_syntax.hpp"
 #include "experiments/text/nearest.hpp"
@@ -26,38 +27,6 @@ constexpr std::int64_t kLargest = std::int64_t{1} << 50;
 constexpr std::int64_t kMaxNumber = 1 << 24;  // of streams, events, communicators
 constexpr std::int64_t kMaxRanks = 1 << 20;
 constexpr double kMaxOperations = 1e18;  // as in program files
-
-/// FNV-1a, with which equal calls of other steps are found.
-class Form {
- public:
-  Form& add(std::uint64_t value) {
-    value_ = (value_ ^ value) * 0x9e3779b97f4a7c15u;
-    value_ ^= value_ >> 29;
-    return *this;
-  }
-  Form& add_signed(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325u;
-};
-
-struct ElementType {
-  const char* name;
-  std::int64_t bytes;
-};
-constexpr std::array<ElementType, 12> kElements{{{"int8", 1},
-                                                 {"uint8", 1},
-                                                 {"int32", 4},
-                                                 {"uint32", 4},
-                                                 {"int64", 8},
-                                                 {"uint64", 8},
-                                                 {"fp16", 2},
-                                                 {"fp32", 4},
-                                                 {"fp64", 8},
-                                                 {"bf16", 2},
-                                                 {"fp8", 1},
-                                                 {"fp8_e5m2", 1}}};
 
 /// Reads the lines of a record one after the other.
 class Reader {
@@ -135,7 +104,20 @@ class Reader {
         {"cudaLaunchHostFunc", {host_function, &Reader::read_on_stream}},
         {"cudaStreamBeginCapture", {other, &Reader::begin_graph}},
         {"cudaStreamEndCapture", {other, &Reader::end_graph}},
+        {"cudaGraphCreate", {other, &Reader::create_graph}},
+        {"cudaGraphAddKernelNode", {launch, &Reader::add_node<&Reader::read_kernel>}},
+        {"cudaGraphAddMemcpyNode", {copy, &Reader::add_node<&Reader::read_copied>}},
+        {"cudaGraphAddMemsetNode", {set, &Reader::add_node<&Reader::read_set_bytes>}},
+        {"cudaGraphAddHostNode", {host_function, &Reader::add_node<nullptr>}},
+        {"cudaGraphAddEmptyNode", {other, &Reader::add_node<nullptr>}},
+        {"cudaGraphAddDependencies", {other, &Reader::add_dependencies}},
+        {"cudaGraphKernelNodeSetParams", {launch, &Reader::set_node}},
+        {"cudaGraphExecKernelNodeSetParams", {launch, &Reader::set_node}},
+        {"cudaGraphInstantiate", {other, &Reader::instantiate}},
+        {"cudaGraphExecUpdate", {other, &Reader::update}},
         {"cudaGraphLaunch", {launch_graph, &Reader::launch_graph}},
+        {"cudaOccupancyMaxActiveBlocksPerMultiprocessor", {other, &Reader::read_occupancy}},
+        {"cudaFuncGetAttributes", {other, &Reader::read_occupancy}},
         {"cudaProfilerStart", {start_profiler, nullptr}},
         {"cudaProfilerStop", {stop_profiler, nullptr}},
         {"ncclCommInitRank", {open_communicator, &Reader::read_communicator}},
@@ -150,42 +132,6 @@ class Reader {
         {"ncclRecv", {receive, &Reader::read_collective<Kind::send>}}};
     return all;
   }
-  /// Functions whose calls have no part in a step.
-  static bool is_without_part(std::string_view name) {
-    static constexpr std::array<std::string_view, 31> kNames{"cudaGraphInstantiate",
-                                                             "cudaGraphUpload",
-                                                             "cudaGraphDestroy",
-                                                             "cudaGraphExecDestroy",
-                                                             "cudaDeviceGetDefaultMemPool",
-                                                             "cudaMemPoolSetAttribute",
-                                                             "cudaMemPoolTrimTo",
-                                                             "cudaGetDevice",
-                                                             "cudaGetDeviceCount",
-                                                             "cudaGetDeviceProperties",
-                                                             "cudaDeviceGetAttribute",
-                                                             "cudaDeviceCanAccessPeer",
-                                                             "cudaDeviceEnablePeerAccess",
-                                                             "cudaRuntimeGetVersion",
-                                                             "cudaDriverGetVersion",
-                                                             "cudaFuncSetAttribute",
-                                                             "cudaPointerGetAttributes",
-                                                             "cudaMemGetInfo",
-                                                             "cudaDeviceGetStreamPriorityRange",
-                                                             "cudaStreamGetFlags",
-                                                             "cudaStreamGetPriority",
-                                                             "cudaStreamIsCapturing",
-                                                             "cudaStreamQuery",
-                                                             "cudaStreamDestroy",
-                                                             "cudaEventCreate",
-                                                             "cudaEventCreateWithFlags",
-                                                             "cudaEventQuery",
-                                                             "cudaEventElapsedTime",
-                                                             "cudaEventDestroy",
-                                                             "ncclGetUniqueId",
-                                                             "ncclCommDestroy"};
-    return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name == "ncclCommAbort";
-  }
-
   void read(const JsonView& line, const json& value) {
     const std::string& name = line.at("call").text();
     if (!has_header_) {
@@ -212,7 +158,11 @@ class Reader {
     if (call.form == 0) call.form = form(call).value();
     if (graphs_.keep(call)) return;
     record_.calls.push_back(call);
-    if (call.kind == CallKind::launch_graph) graphs_.launch(call, record_.calls);
+    if (call.kind != CallKind::launch_graph) return;
+    if (nodes_.has(call.number))
+      nodes_.launch(static_cast<std::int32_t>(call.detail), call, record_.calls);
+    else
+      graphs_.launch(call, record_.calls);
   }
 
   [[noreturn]] static void refuse(const std::string& name) {
@@ -257,11 +207,54 @@ class Reader {
     read_on_stream(line, call);
     graphs_.end(number_of(line, "graph"));
   }
+  /// `detail` of the launch of a graph that was made node by node is the instance.
   void launch_graph(const JsonView& line, Call& call) {
     read_on_stream(line, call);
     call.number = number_of(line, "graph");
-    call.form = form(call).add(graphs_.form_of(call.number)).value();
+    const bool is_of_nodes = nodes_.has(call.number);
+    if (is_of_nodes) call.detail = static_cast<std::uint32_t>(number_of(line, "instance"));
+    const std::uint64_t inside =
+        is_of_nodes ? nodes_.form_of(static_cast<std::int32_t>(call.detail)) : graphs_.form_of(call.number);
+    call.form = form(call).add(inside).value();
   }
+
+  std::vector<std::int32_t> numbers_of(const JsonView& line, const char* member) const {
+    std::vector<std::int32_t> numbers;
+    line.at(member).for_each(
+        [&](const JsonView& one) { numbers.push_back(static_cast<std::int32_t>(one.whole(0, kMaxNumber))); });
+    return numbers;
+  }
+  void create_graph(const JsonView& line, Call&) { nodes_.create(number_of(line, "graph")); }
+  /// What a node does is a call that its graph keeps; the call that adds it has no part in a step.
+  template <Read kRead>
+  void add_node(const JsonView& line, Call& call) {
+    if constexpr (kRead != nullptr) (this->*kRead)(line, call);
+    if (call.form == 0) call.form = form(call).value();
+    nodes_.add(number_of(line, "graph"), number_of(line, "node"), numbers_of(line, "after"), call);
+    call.kind = CallKind::other;
+  }
+  void add_dependencies(const JsonView& line, Call&) {
+    nodes_.add_dependencies(number_of(line, "graph"), numbers_of(line, "from"), numbers_of(line, "to"));
+  }
+  void set_node(const JsonView& line, Call& call) {
+    read_kernel(line, call);
+    const std::int32_t node = number_of(line, "node");
+    if (line.find("instance"))
+      nodes_.set_node_of_instance(number_of(line, "instance"), node, call);
+    else
+      nodes_.set_node(number_of(line, "graph"), node, call);
+    call.kind = CallKind::other;
+  }
+  void instantiate(const JsonView& line, Call&) {
+    const std::int32_t graph = number_of(line, "graph");
+    if (nodes_.has(graph)) nodes_.instantiate(graph, number_of(line, "instance"));
+  }
+  /// Launches of one that was captured name the other graph from then on.
+  void update(const JsonView& line, Call&) {
+    const std::int32_t graph = number_of(line, "graph");
+    if (nodes_.has(graph)) nodes_.update(number_of(line, "instance"), graph);
+  }
+  void read_occupancy(const JsonView& line, Call&) { ++record_.occupancy_queries[words_(line.at("kernel").text())]; }
   void read_event(const JsonView& line, Call& call) { call.number = number_of(line, "event"); }
   void read_device(const JsonView& line, Call& call) { call.number = number_of(line, "device"); }
   void read_event_and_stream(const JsonView& line, Call& call) {
@@ -290,6 +283,9 @@ class Reader {
 
   void read_launch(const JsonView& line, Call& call) {
     read_on_stream(line, call);
+    read_kernel(line, call);
+  }
+  void read_kernel(const JsonView& line, Call& call) {
     call.name = words_(line.at("kernel").text());
     call.detail = static_cast<std::uint32_t>(record_.launches.size());
     Launch launch;
@@ -343,12 +339,15 @@ class Reader {
   /// Sizes of copies between host and device follow data in some programs, and do not tell one step from another.
   void read_copy(const JsonView& line, Call& call) {
     read_on_stream(line, call);
+    read_copied(line, call);
+    record_.copies.back().waits = line.at("direction").text() != "device_to_device";
+  }
+  void read_copied(const JsonView& line, Call& call) {
     call.bytes = line.at("bytes").whole(0, kLargest);
     call.detail = static_cast<std::uint32_t>(record_.copies.size());
     const std::string& direction = line.at("direction").text();
     Copy copy;
     copy.is_of_host = direction == "host_to_host";
-    copy.waits = direction != "device_to_device";
     if (direction == "host_to_device") {
       copy.direction = CopyDirection::host_to_device;
     } else if (direction == "device_to_host") {
@@ -370,8 +369,9 @@ class Reader {
   }
   void read_set(const JsonView& line, Call& call) {
     read_on_stream(line, call);
-    call.bytes = line.at("bytes").whole(0, kLargest);
+    read_set_bytes(line, call);
   }
+  void read_set_bytes(const JsonView& line, Call& call) { call.bytes = line.at("bytes").whole(0, kLargest); }
   void read_registration(const JsonView&, Call&) { has_registered_ = true; }
 
   void read_allocation(const JsonView& line, Call& call) {
@@ -431,11 +431,9 @@ class Reader {
     Communication of;
     of.kind = kKind;
     const std::string& type = line.at("dtype").text();
-    const auto element =
-        std::find_if(kElements.begin(), kElements.end(), [&](const ElementType& one) { return one.name == type; });
-    if (element == kElements.end())
+    of.element_bytes = element_bytes(type);
+    if (of.element_bytes == 0)
       throw InputError(fmt::format("'dtype' is '{}', which NCCL has not", core::line_text(type).substr(0, 40)));
-    of.element_bytes = element->bytes;
     of.dtype = words_(type);
     if (const auto reduction = line.find("reduction")) of.reduction = words_(reduction->text());
     of.count = line.at("count").whole(0, kLargest / in.size / of.element_bytes);
@@ -457,6 +455,7 @@ class Reader {
   RankRecord record_;
   const json* value_ = nullptr;  // of the line
   Graphs graphs_;
+  NodeGraphs nodes_;
   std::unordered_map<std::int32_t, std::int64_t> allocated_;  // bytes by allocation, of those that are there
   std::uint32_t line_ = 0;
   bool has_header_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,10 @@ struct RankRecord {
   std::vector<Copy> copies;
   std::vector<Created> streams;
   std::vector<Communication> communications;
-  std::vector<OpenedCommunicator> communicators;  // by their number in this rank
-  std::int64_t failed = 0;                        // calls that returned an error
-  std::int64_t beyond = 0;                        // calls that reach beyond an allocation
+  std::vector<OpenedCommunicator> communicators;            // by their number in this rank
+  std::map<std::uint32_t, std::int64_t> occupancy_queries;  // that were answered by assumption, by kernel
+  std::int64_t failed = 0;                                  // calls that returned an error
+  std::int64_t beyond = 0;                                  // calls that reach beyond an allocation
   bool has_end = false;
   std::string stopped;  // why, if the capture ended it
 };

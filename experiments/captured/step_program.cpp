@@ -24,6 +24,7 @@ std::string name_of(const StreamKey& key) {
   if (key.kind == StreamKey::Kind::host) return fmt::format("thread {}", key.thread);
   std::string name = key.number == 0           ? std::string("default stream")
                      : key.number == 1         ? fmt::format("default stream of thread {}", key.thread)
+                     : key.number >= kOfNodes  ? fmt::format("stream {} of nodes", key.number - kOfNodes)
                      : key.number >= kInGraphs ? fmt::format("stream {} in graphs", key.number - kInGraphs)
                                                : fmt::format("stream {}", key.number);
   if (key.lane > 0) name += fmt::format(", lane {}", key.lane);
@@ -78,8 +79,9 @@ class Builder {
 
   void check_device(const Call& call) {
     const std::int32_t stream = call.stream >= kInGraphs ? call.stream - kInGraphs : call.stream;
-    const std::int32_t device =
-        stream >= 2 ? record_.streams[static_cast<std::size_t>(stream - 2)].device : device_of_thread_[call.thread];
+    const std::int32_t device = stream >= 2 && call.stream < kOfNodes
+                                    ? record_.streams[static_cast<std::size_t>(stream - 2)].device
+                                    : device_of_thread_[call.thread];
     if (device_ == kNone) device_ = device;
     if (device_ == device) return;
     throw InputError(
