@@ -2,11 +2,10 @@
 #include <cstring>
 
 #include "experiments/capture/session.hpp"
+#include "experiments/capture/versioned_calls.hpp"
 
 namespace manyworlds::experiments::capture {
 namespace {
-
-constexpr int kVersion = kCudaMajor * 1000;
 
 struct NamedError {
   Error number;
@@ -21,6 +20,9 @@ constexpr NamedError kErrors[] = {
     {kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {kIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
+    {kGraphUpdateFailed, "cudaErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {kNotForLegacyStream, "cudaErrorStreamCaptureImplicit",
      "operation would make the legacy stream depend on a capturing blocking stream"},
 };
@@ -32,11 +34,28 @@ bool is_device(int device) {
 Error version(const char* call, int* out) {
   const std::lock_guard lock(session().mutex);
   if (out == nullptr) return recorded(Line(call), kInvalidValue);
-  *out = kVersion;
-  return recorded(Line(call).number("version", kVersion));
+  *out = kCudaVersion;
+  return recorded(Line(call).number("version", kCudaVersion));
+}
+
+[[noreturn]] void end_of_driver(const char* call, const char* symbol) {
+  end_capture(std::string(call) + ": " + (symbol == nullptr ? "a function" : symbol) +
+              " of CUDA's driver is not modelled: the program cannot be captured beyond this call");
 }
 
 }  // namespace
+
+template <class Properties>
+Error get_device_properties(Properties* out, int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaGetDeviceProperties").number("device", device);
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  if (!is_device(device)) return recorded(line, kInvalidDevice);
+  *out = device_properties<Properties>(session().settings);
+  return recorded(line);
+}
+template Error get_device_properties(DeviceProperties12*, int);
+template Error get_device_properties(DeviceProperties13*, int);
 
 extern "C" {
 
@@ -65,15 +84,6 @@ Error cudaGetDevice(int* out) {
 Error cudaDeviceSynchronize() {
   const std::lock_guard lock(session().mutex);
   return recorded(Line("cudaDeviceSynchronize").number("device", thread_state().device));
-}
-
-Error cudaGetDeviceProperties(DeviceProperties13* out, int device) {
-  const std::lock_guard lock(session().mutex);
-  const Line line = Line("cudaGetDeviceProperties").number("device", device);
-  if (out == nullptr) return recorded(line, kInvalidValue);
-  if (!is_device(device)) return recorded(line, kInvalidDevice);
-  *out = device_properties(session().settings);
-  return recorded(line);
 }
 
 Error cudaDeviceGetAttribute(int* out, int attribute, int device) {
@@ -107,6 +117,14 @@ Error cudaRuntimeGetVersion(int* out) {
 }
 Error cudaDriverGetVersion(int* out) {
   return version("cudaDriverGetVersion", out);
+}
+
+/// Functions of the driver are none of the runtime, and not modelled.
+Error cudaGetDriverEntryPoint(const char* symbol, void**, unsigned long long, int*) {
+  end_of_driver("cudaGetDriverEntryPoint", symbol);
+}
+Error cudaGetDriverEntryPointByVersion(const char* symbol, void**, unsigned, unsigned long long, int*) {
+  end_of_driver("cudaGetDriverEntryPointByVersion", symbol);
 }
 
 Error cudaGetLastError() {

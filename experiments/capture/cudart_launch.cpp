@@ -2,6 +2,7 @@
 // as clang's CodeGen/CGCUDANV.cpp and the CUDA Runtime API reference (execution control) describe them.
 #include <cstring>
 
+#include "experiments/capture/call_lines.hpp"
 #include "experiments/capture/session.hpp"
 
 namespace manyworlds::experiments::capture {
@@ -72,28 +73,36 @@ bool is_launchable(const Extent3& grid, const Extent3& block) {
          threads > 0 && threads <= 1024 && block.z <= 64;
 }
 
-Error launch(const char* call, const void* function, const Extent3& grid, const Extent3& block, void** values,
-             std::size_t shared_bytes, void* stream, unsigned attributes) {
-  Session& of = session();
-  const std::lock_guard lock(of.mutex);
-  const auto found = of.kernels.find(function);
-  if (found == of.kernels.end())
-    end_capture(std::string(call) +
-                ": the kernel is not registered: it was compiled without its device code "
-                "(clang needs -fcuda-include-gpubinary), or it is not a kernel");
-  const Kernel& kernel = found->second;
+Error launch(const char* call, const void* function, const LaunchShape& shape, void** values, unsigned attributes) {
+  const std::lock_guard lock(session().mutex);
   Line line(call);
-  line.text("kernel", kernel.name).json("grid", extent(grid)).json("block", extent(block));
-  line.number("shared_bytes", static_cast<std::int64_t>(shared_bytes)).number("stream", stream_number(stream));
+  line.number("stream", stream_number(shape.stream));
   if (attributes > 0) line.number("attributes", attributes);
-  if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
-  if (!is_launchable(grid, block)) return recorded(line, kInvalidConfiguration);
-  if (kernel.are_parameters_known && (values != nullptr || kernel.parameters.empty()))
-    line.json("arguments", arguments(kernel, values));
-  return recorded(line);
+  const Error error = describe_launch(call, line, function, shape, values);
+  return recorded(line, stream_number(shape.stream) < 0 ? kInvalidHandle : error);
 }
 
 }  // namespace
+
+const Kernel& registered_kernel(const char* call, const void* function) {
+  const auto found = session().kernels.find(function);
+  if (found == session().kernels.end())
+    end_capture(std::string(call) +
+                ": the kernel is not registered: it was compiled without its device code "
+                "(clang needs -fcuda-include-gpubinary), or it is not a kernel");
+  return found->second;
+}
+
+Error describe_launch(const char* call, Line& line, const void* function, const LaunchShape& shape, void** values) {
+  const Kernel& kernel = registered_kernel(call, function);
+  line.text("kernel", kernel.name).json("grid", extent(shape.grid)).json("block", extent(shape.block));
+  line.number("shared_bytes", static_cast<std::int64_t>(shape.shared_bytes));
+  if (!is_launchable(shape.grid, shape.block)) return kInvalidConfiguration;
+  if (static_cast<std::int64_t>(shape.shared_bytes) > kernel.max_dynamic_shared_bytes) return kInvalidValue;
+  if (kernel.are_parameters_known && (values != nullptr || kernel.parameters.empty()))
+    line.json("arguments", arguments(kernel, values));
+  return kSuccess;
+}
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are those that compilers call
 extern "C" {
@@ -141,17 +150,17 @@ Error __cudaPopCallConfiguration(Extent3* grid, Extent3* block, std::size_t* sha
 
 Error cudaLaunchKernel(const void* function, Extent3 grid, Extent3 block, void** values, std::size_t shared_bytes,
                        void* stream) {
-  return launch("cudaLaunchKernel", function, grid, block, values, shared_bytes, stream, 0);
+  return launch("cudaLaunchKernel", function, {grid, block, shared_bytes, stream}, values, 0);
 }
 
 Error cudaLaunchCooperativeKernel(const void* function, Extent3 grid, Extent3 block, void** values,
                                   std::size_t shared_bytes, void* stream) {
-  return launch("cudaLaunchCooperativeKernel", function, grid, block, values, shared_bytes, stream, 0);
+  return launch("cudaLaunchCooperativeKernel", function, {grid, block, shared_bytes, stream}, values, 0);
 }
 
 Error cudaLaunchKernelExC(const LaunchConfiguration* with, const void* function, void** values) {
   if (with == nullptr) return kInvalidValue;
-  return launch("cudaLaunchKernelExC", function, with->grid, with->block, values, with->shared_bytes, with->stream,
+  return launch("cudaLaunchKernelExC", function, {with->grid, with->block, with->shared_bytes, with->stream}, values,
                 with->attribute_count);
 }
 
@@ -162,17 +171,7 @@ Error __cudaGetKernel(void** out, const void* function) {
 }
 Error __cudaLaunchKernel(void* kernel, Extent3 grid, Extent3 block, void** values, std::size_t shared_bytes,
                          void* stream) {
-  return launch("cudaLaunchKernel", kernel, grid, block, values, shared_bytes, stream, 0);
-}
-
-/// Attributes are recorded and have no effect: no occupancy is computed of them.
-Error cudaFuncSetAttribute(const void* function, int attribute, int value) {
-  Session& of = session();
-  const std::lock_guard lock(of.mutex);
-  const auto found = of.kernels.find(function);
-  Line line("cudaFuncSetAttribute");
-  if (found == of.kernels.end()) return recorded(line, kInvalidValue);
-  return recorded(line.text("kernel", found->second.name).number("attribute", attribute).number("value", value));
+  return launch("cudaLaunchKernel", kernel, {grid, block, shared_bytes, stream}, values, 0);
 }
 
 }  // extern "C"

@@ -1,7 +1,9 @@
 // CUDA's functions of memory: allocation, copies and sets.
 #include <cstring>
 
+#include "experiments/capture/call_lines.hpp"
 #include "experiments/capture/session.hpp"
+#include "experiments/capture/versioned_calls.hpp"
 
 namespace manyworlds::experiments::capture {
 namespace {
@@ -61,16 +63,6 @@ bool fits(const void* pointer, std::size_t bytes, Line& line) {
   return reach != Reach::fault;
 }
 
-/// What the host sees of a copy: data of its own, or zeros for what no device computed.
-void move_for_host(void* to, const void* from, std::size_t bytes) {
-  if (on_device(to)) return;
-  if (on_device(from)) {
-    std::memset(to, 0, bytes);
-  } else {
-    std::memmove(to, from, bytes);
-  }
-}
-
 const char* direction(const void* to, const void* from) {
   if (on_device(to)) return on_device(from) ? "device_to_device" : "host_to_device";
   return on_device(from) ? "device_to_host" : "host_to_host";
@@ -85,29 +77,82 @@ bool agrees(CopyKind kind, const void* to, const void* from) {
 Error copy(const char* call, void* to, const void* from, std::size_t bytes, int kind, void* stream) {
   const std::lock_guard lock(session().mutex);
   Line line(call);
-  line.json("to", place(to)).json("from", place(from)).number("bytes", static_cast<std::int64_t>(bytes));
-  line.text("direction", direction(to, from)).number("stream", stream_number(stream));
+  const Error error = describe_copy(line, to, from, bytes, kind);
+  line.number("stream", stream_number(stream));
   if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
-  const auto asked = static_cast<CopyKind>(kind);
-  if (kind < 0 || kind > 4 || (asked != CopyKind::any && !agrees(asked, to, from)))
-    return recorded(line, kInvalidValue);
-  if (!fits(to, bytes, line) || !fits(from, bytes, line)) return recorded(line, kInvalidValue);
-  if (bytes > 0) move_for_host(to, from, bytes);
-  return recorded(line);
+  if (error == kSuccess) move_for_host(to, from, bytes);
+  return recorded(line, error);
 }
 
 Error set(const char* call, void* to, int value, std::size_t bytes, void* stream) {
   const std::lock_guard lock(session().mutex);
   Line line(call);
-  line.json("to", place(to)).number("value", value).number("bytes", static_cast<std::int64_t>(bytes));
+  const Error error = describe_set(line, to, static_cast<unsigned>(value), bytes);
   line.number("stream", stream_number(stream));
   if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
-  if (bytes > 0 && (!session().memory.find(to) || !fits(to, bytes, line))) return recorded(line, kInvalidValue);
-  if (bytes > 0 && !on_device(to)) std::memset(to, value, bytes);
-  return recorded(line);
+  if (error == kSuccess) set_for_host(to, static_cast<unsigned>(value), 1, bytes);
+  return recorded(line, error);
 }
 
 }  // namespace
+
+Error describe_copy(Line& line, void* to, const void* from, std::size_t bytes, int kind) {
+  line.json("to", place(to)).json("from", place(from)).number("bytes", static_cast<std::int64_t>(bytes));
+  line.text("direction", direction(to, from));
+  const auto asked = static_cast<CopyKind>(kind);
+  if (kind < 0 || kind > 4 || (asked != CopyKind::any && !agrees(asked, to, from))) return kInvalidValue;
+  return fits(to, bytes, line) && fits(from, bytes, line) ? kSuccess : kInvalidValue;
+}
+
+Error describe_set(Line& line, void* to, unsigned value, std::size_t bytes) {
+  line.json("to", place(to)).number("value", static_cast<int>(value)).number("bytes", static_cast<std::int64_t>(bytes));
+  return bytes > 0 && (!session().memory.find(to) || !fits(to, bytes, line)) ? kInvalidValue : kSuccess;
+}
+
+void move_for_host(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0 || on_device(to)) return;
+  if (on_device(from)) {
+    std::memset(to, 0, bytes);
+  } else {
+    std::memmove(to, from, bytes);
+  }
+}
+
+void set_for_host(void* to, unsigned value, unsigned element_bytes, std::size_t bytes) {
+  if (bytes == 0 || on_device(to)) return;
+  if (element_bytes == 1) return static_cast<void>(std::memset(to, static_cast<unsigned char>(value), bytes));
+  for (std::size_t at = 0; at + element_bytes <= bytes; at += element_bytes)
+    std::memcpy(static_cast<char*>(to) + at, &value, element_bytes);
+}
+
+Error get_pointer_attributes(PointerAttributes12* out, const void* pointer) {
+  const std::lock_guard lock(session().mutex);
+  Line line("cudaPointerGetAttributes");
+  if (out == nullptr) return recorded(line, kInvalidValue);
+  const auto found = session().memory.find(pointer);
+  void* address = const_cast<void*>(pointer);
+  *out = {};
+  if (!found) {
+    out->device = -2;
+    out->host_pointer = address;
+  } else {
+    out->kind = found->allocation->kind;
+    out->device = found->allocation->device;
+    out->device_pointer = address;
+    out->host_pointer = out->kind == MemoryKind::device ? nullptr : address;
+  }
+  return recorded(line.json("pointer", place(pointer)));
+}
+
+/// cudaMemoryAdvise is from 1 to 6.
+Error advise(const void* address, std::size_t bytes, int advice) {
+  const std::lock_guard lock(session().mutex);
+  Line line("cudaMemAdvise");
+  line.json("pointer", place(address)).number("bytes", static_cast<std::int64_t>(bytes)).number("advice", advice);
+  const auto found = session().memory.find(address);
+  const bool is_managed = found && found->allocation->kind == MemoryKind::managed && fits(address, bytes, line);
+  return recorded(line, is_managed && advice >= 1 && advice <= 6 ? kSuccess : kInvalidValue);
+}
 
 extern "C" {
 
@@ -195,25 +240,6 @@ Error cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
   *total_bytes = of.memory.capacity_bytes();
   *free_bytes = *total_bytes - of.memory.used_bytes(thread_state().device);
   return recorded(line.number("free_bytes", static_cast<std::int64_t>(*free_bytes)));
-}
-
-Error cudaPointerGetAttributes(PointerAttributes* out, const void* pointer) {
-  const std::lock_guard lock(session().mutex);
-  Line line("cudaPointerGetAttributes");
-  if (out == nullptr) return recorded(line, kInvalidValue);
-  const auto found = session().memory.find(pointer);
-  void* address = const_cast<void*>(pointer);
-  *out = {};
-  if (!found) {
-    out->device = -2;
-    out->host_pointer = address;
-  } else {
-    out->kind = found->allocation->kind;
-    out->device = found->allocation->device;
-    out->device_pointer = address;
-    out->host_pointer = out->kind == MemoryKind::device ? nullptr : address;
-  }
-  return recorded(line.json("pointer", place(pointer)));
 }
 
 }  // extern "C"

@@ -12,6 +12,7 @@ namespace {
 Line header(const Settings& settings) {
   Line line("capture");
   line.number("version", 1).number("rank", settings.rank).number("world", settings.world);
+  line.number("cuda", kCudaMajor);
   line.text("gpu", settings.device->catalog_name).number("devices", settings.devices);
   line.number("memory_bytes", settings.memory_bytes);
   return line.json("assumed",

@@ -2,7 +2,9 @@
 // the one room with a state that is not passed along; it lives until the process ends.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -32,15 +34,27 @@ struct Event {
   int graph = -1;  // that is captured of the stream on which it was recorded
 };
 
-/// What a cudaGraph_t or a cudaGraphExec_t points to.
+/// What a cudaGraphNode_t points to: an operation of a graph that is made node by node, numbered from 0 in its graph.
+struct GraphNode {
+  int graph, number;
+  bool is_kernel;
+  std::function<void()> effect;  // on the host, at each launch; none of a kernel
+  std::vector<int> after;        // nodes that it waits for
+};
+
+/// What a cudaGraph_t or a cudaGraphExec_t points to. Instances are numbered from 0, and -1 is a graph itself.
 struct Graph {
-  int number;
+  int number, instance = -1;
+  bool is_captured = true;                                      // of streams, else made node by node
+  std::vector<std::shared_ptr<const GraphNode>> nodes;          // of an instance: as they were when it was made
+  std::shared_ptr<std::vector<std::function<void()>>> effects;  // of an instance, in their order
 };
 
 struct Kernel {
   std::string name;  // readable
   std::vector<Parameter> parameters;
   bool are_parameters_known = false;
+  std::int64_t max_dynamic_shared_bytes = 48 << 10;  // as long as the program does not ask for more
 };
 
 /// What a ncclComm_t points to.
@@ -74,8 +88,9 @@ struct Session {
   std::unordered_set<Event*> events;
   std::unordered_set<Communicator*> communicators;
   std::unordered_set<Graph*> graphs;
+  std::unordered_map<const void*, std::shared_ptr<GraphNode>> nodes;  // by their handle
   int next_stream = 2, next_event = 0, next_communicator = 0, next_key = 0, next_thread = 0, next_group = 0;
-  int next_graph = 0;
+  int next_graph = 0, next_instance = 0;
   std::mutex mutex;
 };
 

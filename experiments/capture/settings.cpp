@@ -21,7 +21,8 @@ constexpr ClaimedDevice kDevices[] = {
 };
 
 constexpr int kWarp = 32, kThreadsPerBlock = 1024, kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32,
-              kRegisters = 65536, kSharedPerBlock = 48 * kKiB;  // the same guide, for 8.0 and 9.0
+              kRegisters = 65536, kSharedPerBlock = 48 * kKiB,
+              kReservedShared = 1 * kKiB;  // the same guide, for 8.0 and 9.0
 
 std::int64_t whole_number(const char* variable, std::int64_t otherwise, std::int64_t least) {
   const char* text = std::getenv(variable);
@@ -110,9 +111,10 @@ Settings read_settings() {
   return settings;
 }
 
-DeviceProperties13 device_properties(const Settings& settings) {
+template <class Properties>
+Properties device_properties(const Settings& settings) {
   const ClaimedDevice& device = *settings.device;
-  DeviceProperties13 properties{};
+  Properties properties{};
   std::strncpy(properties.name, device.product_name, sizeof properties.name - 1);
   properties.total_memory_bytes = static_cast<std::size_t>(settings.memory_bytes);
   properties.shared_per_block_bytes = kSharedPerBlock;
@@ -134,11 +136,15 @@ DeviceProperties13 device_properties(const Settings& settings) {
   properties.shared_per_multiprocessor_bytes = static_cast<std::size_t>(device.shared_per_multiprocessor_bytes);
   properties.shared_per_block_optin_bytes = static_cast<std::size_t>(device.shared_per_block_optin_bytes);
   properties.max_blocks_per_multiprocessor = kBlocksPerMultiprocessor;
+  properties.reserved_shared_per_block_bytes = kReservedShared;
+  if constexpr (requires { properties.device_overlap; }) properties.device_overlap = 1;  // CUDA 13 dropped it
   return properties;
 }
+template DeviceProperties12 device_properties(const Settings&);
+template DeviceProperties13 device_properties(const Settings&);
 
 bool device_attribute(const Settings& settings, int attribute, int& value) {
-  const DeviceProperties13 of = device_properties(settings);
+  const auto of = device_properties<DeviceProperties13>(settings);
   const struct {
     int number, value;
   } known[] = {{1, of.max_threads_per_block},
@@ -162,7 +168,8 @@ bool device_attribute(const Settings& settings, int attribute, int& value) {
                {83, of.managed_memory},
                {95, of.cooperative_launch},
                {97, static_cast<int>(of.shared_per_block_optin_bytes)},
-               {106, of.max_blocks_per_multiprocessor}};
+               {106, of.max_blocks_per_multiprocessor},
+               {111, static_cast<int>(of.reserved_shared_per_block_bytes)}};
   for (const auto& each : known)
     if (each.number == attribute) return value = each.value, true;
   return false;

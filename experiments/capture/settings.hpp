@@ -35,8 +35,9 @@ struct Settings {
 /// Throws std::invalid_argument with what is wrong and what would be right.
 Settings read_settings();
 
-/// The properties of CUDA 13 for the claimed device.
-DeviceProperties13 device_properties(const Settings& settings);
+/// The properties of the claimed device, as CUDA 12 (DeviceProperties12) or 13 (DeviceProperties13) lays them out.
+template <class Properties>
+Properties device_properties(const Settings& settings);
 
 /// The value of an attribute of cudaDeviceGetAttribute, by its number; false if the capture does not know it.
 bool device_attribute(const Settings& settings, int attribute, int& value);

@@ -30,8 +30,18 @@ namespace fs = std::filesystem;
 using core::InputError;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kCudaMajor = 13;
-constexpr const char* kRuntime = "libcudart.so.13";
+std::string runtime_name(int major) {
+  return fmt::format("libcudart.so.{}", major);
+}
+
+/// The major version of CUDA whose libraries a program is given.
+int cuda_of(const CaptureOptions& options, const std::string& program) {
+  const auto file = read_elf_file(program);
+  const int needed = file ? cuda_major_of(*file, program) : 0;
+  if (options.cuda != 0 && needed != 0 && options.cuda != needed)
+    throw InputError(fmt::format("needs {}, and --cuda is {}", runtime_name(needed), options.cuda), program);
+  return needed != 0 ? needed : options.cuda != 0 ? options.cuda : kNewestCuda;
+}
 
 /// The path of a program as a shell finds it.
 std::string program_path(const std::string& name) {
@@ -72,8 +82,8 @@ class Capture {
       : options_(options),
         tell_(tell),
         program_(program_path(options.command.front())),
-        libraries_(capture_libraries()) {
-    if (const auto file = read_elf_file(program_)) check_capturable(*file, kCudaMajor, program_);
+        cuda_(cuda_of(options, program_)),
+        libraries_(capture_libraries(cuda_)) {
     fs::create_directories(options.folder);
     for (const std::uint32_t rank : options.ranks)
       if (fs::exists(path_of(rank, ".jsonl")))
@@ -193,7 +203,7 @@ class Capture {
     const int code = WEXITSTATUS(status);
     if (code != 0) return fmt::format("ended with exit code {}{}", code, said.empty() ? "" : ": " + said);
     if (!has_record)
-      return fmt::format("it ended well, and called no function of CUDA's runtime as {} has it", kRuntime);
+      return fmt::format("it ended well, and called no function of CUDA's runtime as {} has it", runtime_name(cuda_));
     return call == "end" ? "" : "its record has no end, as it left by _exit() or started another program";
   }
 
@@ -208,22 +218,25 @@ class Capture {
 
   const CaptureOptions& options_;
   const std::function<void(const CapturedRank&)>& tell_;
-  std::string program_, libraries_;
+  std::string program_;
+  int cuda_;
+  std::string libraries_;
   std::map<pid_t, Running> running_;
   std::vector<CapturedRank> ended_;
 };
 
 }  // namespace
 
-std::string capture_libraries() {
+std::string capture_libraries(int major) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& folder : {program / "lib/manyworlds/capture", program.parent_path() / "lib/manyworlds/capture"})
-    if (fs::exists(folder / kRuntime)) return folder.string();
+  const fs::path place = major == kNewestCuda ? fs::path("lib/manyworlds/capture")
+                                              : fs::path("lib/manyworlds/capture") / fmt::format("cuda{}", major);
+  for (const fs::path& folder : {program / place, program.parent_path() / place})
+    if (fs::exists(folder / runtime_name(major))) return folder.string();
   throw InputError(
-      fmt::format(
-          "no {} in lib/manyworlds/capture beside this program, where what stands in for CUDA's libraries is built and "
-          "installed",
-          kRuntime),
+      fmt::format("no {} in {} beside this program, where what stands in for CUDA's libraries is built and "
+                  "installed",
+                  runtime_name(major), place.string()),
       program.string());
 }
 

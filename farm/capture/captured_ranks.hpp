@@ -16,6 +16,7 @@ struct CaptureOptions {
   std::uint32_t world = 1;
   std::vector<std::uint32_t> ranks;
   std::uint32_t devices = 1;  // of the host of a rank
+  int cuda = 0;               // major version of CUDA; 0: that of the program, and kNewestCuda if it names none
   /// The groups of ranks that communicators made by a split have, by their number in a rank.
   std::map<std::size_t, std::vector<std::vector<std::uint32_t>>> groups;
   std::string folder;  // of the records and outputs: rank0.jsonl, rank0.log and on
@@ -30,13 +31,16 @@ struct CapturedRank {
   double seconds = 0;
 };
 
-/// Returns the folder of the libraries that stand in for CUDA's, beside this program in the tree where it was built or
-/// installed. Throws core::InputError if there is none.
-std::string capture_libraries();
+/// What programs are given that do not name CUDA's libraries themselves, such as scripts.
+inline constexpr int kNewestCuda = 13;
+
+/// Returns the folder of the libraries that stand in for those of a major version of CUDA, beside this program in the
+/// tree where it was built or installed. Throws core::InputError if there is none.
+std::string capture_libraries(int major);
 
 /// Runs ranks in their order, up to `at_once` together, and tells of each when it ends. Makes the folder. Throws
-/// core::InputError if it has records, for a program that cannot be found or captured, and if the first rank ends
-/// before its record begins, with its last words.
+/// core::InputError if it has records, for a program that cannot be found or captured or needs another version of CUDA
+/// than was asked for, and if the first rank ends before its record begins, with its last words.
 std::vector<CapturedRank> capture_ranks(const CaptureOptions& options,
                                         const std::function<void(const CapturedRank&)>& tell);
 

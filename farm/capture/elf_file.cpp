@@ -112,18 +112,25 @@ std::optional<ElfFile> read_elf_file(const std::string& path) {
   return file;
 }
 
-void check_capturable(const ElfFile& file, int major, const std::string& path) {
+int cuda_major_of(const ElfFile& file, const std::string& path) {
   bool has_runtime = false;
+  int major = 0;
+  std::string first;  // library that has a major version
   for (const std::string& name : file.needed)
     for (const std::string_view versioned : kVersioned) {
       if (!name.starts_with(versioned)) continue;
       has_runtime = has_runtime || versioned == kVersioned[0];
-      if (name.substr(versioned.size()) != std::to_string(major))
+      const auto known = std::find_if(kCudaMajors.begin(), kCudaMajors.end(),
+                                      [&](int one) { return name.substr(versioned.size()) == std::to_string(one); });
+      if (known == kCudaMajors.end())
         throw InputError(
-            fmt::format("needs {}; what stands in for CUDA's libraries is of major version {} alone: compile it "
-                        "with CUDA {}",
-                        name, major, major),
+            fmt::format("needs {}; what stands in for CUDA's libraries is of major versions {}: compile it "
+                        "with CUDA of one of these",
+                        name, fmt::join(kCudaMajors, " and ")),
             path);
+      if (major != 0 && major != *known)
+        throw InputError(fmt::format("needs {} and {}: libraries of two major versions of CUDA", first, name), path);
+      major = *known, first = name;
     }
   if (!has_runtime && file.has_device_code)
     throw InputError(
@@ -136,6 +143,7 @@ void check_capturable(const ElfFile& file, int major, const std::string& path) {
                     "link it with -Wl,--enable-new-dtags, or without that path",
                     file.search_path),
         path);
+  return major;
 }
 
 }  // namespace manyworlds::farm

@@ -1,6 +1,7 @@
 // What an executable says of itself: the libraries that it needs, and whether it has code for NVIDIA's devices.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +19,12 @@ struct ElfFile {
 /// it.
 std::optional<ElfFile> read_elf_file(const std::string& path);
 
-/// Throws core::InputError, naming the library, if a program cannot be captured: it has code of kernels and the runtime
-/// of CUDA linked in, needs CUDA's libraries of another major version than `major`, or looks for its own first.
-void check_capturable(const ElfFile& file, int major, const std::string& path);
+/// The major versions of CUDA whose libraries can be stood in for.
+inline constexpr std::array<int, 2> kCudaMajors{12, 13};
+
+/// Returns the major version of CUDA that a program needs the libraries of; 0 if it names none, as a script does.
+/// Throws core::InputError, naming the library, if it cannot be captured: it has code of kernels and the runtime of
+/// CUDA linked in, needs CUDA's libraries of another version than kCudaMajors or of two, or looks for its own first.
+int cuda_major_of(const ElfFile& file, const std::string& path);
 
 }  // namespace manyworlds::farm

@@ -53,4 +53,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance);
 cudaError_t cudaGraphCreate(cudaGraph_t* out, unsigned flags);
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** out, unsigned long long flags, int* status);
+cudaError_t cudaGraphClone(cudaGraph_t* out, cudaGraph_t graph);
 }

@@ -1,5 +1,5 @@
-// Compares the capture's own declarations with the installed header of CUDA 13, where there is one. It compiles or
-// fails:
+// Compares the capture's own declarations with the installed header of CUDA, 12 or 13, where there is one. It compiles
+// or fails:
 //   g++ -std=c++20 -I. -I/usr/local/cuda/include -fsyntax-only tests/capture/layouts.cpp
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -19,34 +19,93 @@ namespace mine = manyworlds::experiments::capture;
   static_assert(offsetof(ours, member) == offsetof(theirs, their_member)); \
   static_assert(sizeof(ours::member) == sizeof(theirs::their_member))
 
-static_assert(CUDART_VERSION >= 13000 && CUDART_VERSION < 14000, "the layouts are those of CUDA 13");
-static_assert(sizeof(mine::DeviceProperties13) == sizeof(cudaDeviceProp));
-SAME(mine::DeviceProperties13, name, cudaDeviceProp, name);
-SAME(mine::DeviceProperties13, total_memory_bytes, cudaDeviceProp, totalGlobalMem);
-SAME(mine::DeviceProperties13, shared_per_block_bytes, cudaDeviceProp, sharedMemPerBlock);
-SAME(mine::DeviceProperties13, registers_per_block, cudaDeviceProp, regsPerBlock);
-SAME(mine::DeviceProperties13, warp_size, cudaDeviceProp, warpSize);
-SAME(mine::DeviceProperties13, pitch_bytes, cudaDeviceProp, memPitch);
-SAME(mine::DeviceProperties13, max_threads_per_block, cudaDeviceProp, maxThreadsPerBlock);
-SAME(mine::DeviceProperties13, max_block, cudaDeviceProp, maxThreadsDim);
-SAME(mine::DeviceProperties13, max_grid, cudaDeviceProp, maxGridSize);
-SAME(mine::DeviceProperties13, constant_bytes, cudaDeviceProp, totalConstMem);
-SAME(mine::DeviceProperties13, major, cudaDeviceProp, major);
-SAME(mine::DeviceProperties13, minor, cudaDeviceProp, minor);
-SAME(mine::DeviceProperties13, multiprocessors, cudaDeviceProp, multiProcessorCount);
-SAME(mine::DeviceProperties13, concurrent_kernels, cudaDeviceProp, concurrentKernels);
-SAME(mine::DeviceProperties13, ecc_enabled, cudaDeviceProp, ECCEnabled);
-SAME(mine::DeviceProperties13, async_engines, cudaDeviceProp, asyncEngineCount);
-SAME(mine::DeviceProperties13, unified_addressing, cudaDeviceProp, unifiedAddressing);
-SAME(mine::DeviceProperties13, memory_bus_bits, cudaDeviceProp, memoryBusWidth);
-SAME(mine::DeviceProperties13, l2_bytes, cudaDeviceProp, l2CacheSize);
-SAME(mine::DeviceProperties13, max_threads_per_multiprocessor, cudaDeviceProp, maxThreadsPerMultiProcessor);
-SAME(mine::DeviceProperties13, shared_per_multiprocessor_bytes, cudaDeviceProp, sharedMemPerMultiprocessor);
-SAME(mine::DeviceProperties13, registers_per_multiprocessor, cudaDeviceProp, regsPerMultiprocessor);
-SAME(mine::DeviceProperties13, managed_memory, cudaDeviceProp, managedMemory);
-SAME(mine::DeviceProperties13, cooperative_launch, cudaDeviceProp, cooperativeLaunch);
-SAME(mine::DeviceProperties13, shared_per_block_optin_bytes, cudaDeviceProp, sharedMemPerBlockOptin);
-SAME(mine::DeviceProperties13, max_blocks_per_multiprocessor, cudaDeviceProp, maxBlocksPerMultiProcessor);
+static_assert(CUDART_VERSION >= 12000 && CUDART_VERSION < 14000, "the layouts are those of CUDA 12 and 13");
+#if CUDART_VERSION < 13000
+using Properties = mine::DeviceProperties12;
+using Pointer = mine::PointerAttributes12;
+SAME(Properties, clock_khz, cudaDeviceProp, clockRate);
+SAME(Properties, device_overlap, cudaDeviceProp, deviceOverlap);
+SAME(Properties, memory_clock_khz, cudaDeviceProp, memoryClockRate);
+static_assert(sizeof(Pointer) == sizeof(cudaPointerAttributes));
+#else
+using Properties = mine::DeviceProperties13;
+using Pointer = mine::PointerAttributes12;
+static_assert(sizeof(mine::PointerAttributes13) == sizeof(cudaPointerAttributes));
+#endif
+static_assert(sizeof(Properties) == sizeof(cudaDeviceProp));
+SAME(Properties, name, cudaDeviceProp, name);
+SAME(Properties, total_memory_bytes, cudaDeviceProp, totalGlobalMem);
+SAME(Properties, shared_per_block_bytes, cudaDeviceProp, sharedMemPerBlock);
+SAME(Properties, registers_per_block, cudaDeviceProp, regsPerBlock);
+SAME(Properties, warp_size, cudaDeviceProp, warpSize);
+SAME(Properties, pitch_bytes, cudaDeviceProp, memPitch);
+SAME(Properties, max_threads_per_block, cudaDeviceProp, maxThreadsPerBlock);
+SAME(Properties, max_block, cudaDeviceProp, maxThreadsDim);
+SAME(Properties, max_grid, cudaDeviceProp, maxGridSize);
+SAME(Properties, constant_bytes, cudaDeviceProp, totalConstMem);
+SAME(Properties, major, cudaDeviceProp, major);
+SAME(Properties, minor, cudaDeviceProp, minor);
+SAME(Properties, multiprocessors, cudaDeviceProp, multiProcessorCount);
+SAME(Properties, concurrent_kernels, cudaDeviceProp, concurrentKernels);
+SAME(Properties, ecc_enabled, cudaDeviceProp, ECCEnabled);
+SAME(Properties, async_engines, cudaDeviceProp, asyncEngineCount);
+SAME(Properties, unified_addressing, cudaDeviceProp, unifiedAddressing);
+SAME(Properties, memory_bus_bits, cudaDeviceProp, memoryBusWidth);
+SAME(Properties, l2_bytes, cudaDeviceProp, l2CacheSize);
+SAME(Properties, max_threads_per_multiprocessor, cudaDeviceProp, maxThreadsPerMultiProcessor);
+SAME(Properties, shared_per_multiprocessor_bytes, cudaDeviceProp, sharedMemPerMultiprocessor);
+SAME(Properties, registers_per_multiprocessor, cudaDeviceProp, regsPerMultiprocessor);
+SAME(Properties, managed_memory, cudaDeviceProp, managedMemory);
+SAME(Properties, cooperative_launch, cudaDeviceProp, cooperativeLaunch);
+SAME(Properties, shared_per_block_optin_bytes, cudaDeviceProp, sharedMemPerBlockOptin);
+SAME(Properties, max_blocks_per_multiprocessor, cudaDeviceProp, maxBlocksPerMultiProcessor);
+SAME(Properties, reserved_shared_per_block_bytes, cudaDeviceProp, reservedSharedMemPerBlock);
+
+static_assert(sizeof(mine::FunctionAttributes) == sizeof(cudaFuncAttributes));
+SAME(mine::FunctionAttributes, static_shared_bytes, cudaFuncAttributes, sharedSizeBytes);
+SAME(mine::FunctionAttributes, max_threads_per_block, cudaFuncAttributes, maxThreadsPerBlock);
+SAME(mine::FunctionAttributes, registers, cudaFuncAttributes, numRegs);
+SAME(mine::FunctionAttributes, ptx_version, cudaFuncAttributes, ptxVersion);
+SAME(mine::FunctionAttributes, binary_version, cudaFuncAttributes, binaryVersion);
+SAME(mine::FunctionAttributes, max_dynamic_shared_bytes, cudaFuncAttributes, maxDynamicSharedSizeBytes);
+SAME(mine::FunctionAttributes, preferred_carveout, cudaFuncAttributes, preferredShmemCarveout);
+static_assert(mine::kMaxDynamicShared == cudaFuncAttributeMaxDynamicSharedMemorySize);
+
+static_assert(sizeof(mine::KernelNode) == sizeof(cudaKernelNodeParams));
+SAME(mine::KernelNode, function, cudaKernelNodeParams, func);
+SAME(mine::KernelNode, grid, cudaKernelNodeParams, gridDim);
+SAME(mine::KernelNode, block, cudaKernelNodeParams, blockDim);
+SAME(mine::KernelNode, shared_bytes, cudaKernelNodeParams, sharedMemBytes);
+SAME(mine::KernelNode, values, cudaKernelNodeParams, kernelParams);
+SAME(mine::KernelNode, extra, cudaKernelNodeParams, extra);
+static_assert(sizeof(mine::PitchedPlace) == sizeof(cudaPitchedPtr));
+SAME(mine::PitchedPlace, pitch_bytes, cudaPitchedPtr, pitch);
+SAME(mine::PitchedPlace, height, cudaPitchedPtr, ysize);
+static_assert(sizeof(mine::CopyNode) == sizeof(cudaMemcpy3DParms));
+SAME(mine::CopyNode, from_array, cudaMemcpy3DParms, srcArray);
+SAME(mine::CopyNode, from_position, cudaMemcpy3DParms, srcPos);
+SAME(mine::CopyNode, from, cudaMemcpy3DParms, srcPtr);
+SAME(mine::CopyNode, to_array, cudaMemcpy3DParms, dstArray);
+SAME(mine::CopyNode, to_position, cudaMemcpy3DParms, dstPos);
+SAME(mine::CopyNode, to, cudaMemcpy3DParms, dstPtr);
+SAME(mine::CopyNode, extent, cudaMemcpy3DParms, extent);
+SAME(mine::CopyNode, kind, cudaMemcpy3DParms, kind);
+static_assert(sizeof(mine::SetNode) == sizeof(cudaMemsetParams));
+SAME(mine::SetNode, to, cudaMemsetParams, dst);
+SAME(mine::SetNode, pitch_bytes, cudaMemsetParams, pitch);
+SAME(mine::SetNode, value, cudaMemsetParams, value);
+SAME(mine::SetNode, element_bytes, cudaMemsetParams, elementSize);
+SAME(mine::SetNode, width, cudaMemsetParams, width);
+SAME(mine::SetNode, height, cudaMemsetParams, height);
+static_assert(sizeof(mine::HostNode) == sizeof(cudaHostNodeParams));
+SAME(mine::HostNode, data, cudaHostNodeParams, userData);
+static_assert(sizeof(mine::GraphUpdate) == sizeof(cudaGraphExecUpdateResultInfo));
+SAME(mine::GraphUpdate, node, cudaGraphExecUpdateResultInfo, errorNode);
+static_assert(mine::kUpdated == cudaGraphExecUpdateSuccess &&
+              mine::kGraphUpdateFailed == cudaErrorGraphExecUpdateFailure);
+static_assert(mine::kOtherTopology == cudaGraphExecUpdateErrorTopologyChanged);
+static_assert(sizeof(mine::MemoryLocation) == sizeof(cudaMemLocation));
+static_assert(sizeof(cudaGraphEdgeData) == 8);
 
 static_assert(sizeof(mine::LaunchConfiguration) == sizeof(cudaLaunchConfig_t));
 SAME(mine::LaunchConfiguration, grid, cudaLaunchConfig_t, gridDim);
@@ -56,11 +115,10 @@ SAME(mine::LaunchConfiguration, stream, cudaLaunchConfig_t, stream);
 SAME(mine::LaunchConfiguration, attributes, cudaLaunchConfig_t, attrs);
 SAME(mine::LaunchConfiguration, attribute_count, cudaLaunchConfig_t, numAttrs);
 
-static_assert(sizeof(mine::PointerAttributes) == sizeof(cudaPointerAttributes));
-SAME(mine::PointerAttributes, kind, cudaPointerAttributes, type);
-SAME(mine::PointerAttributes, device, cudaPointerAttributes, device);
-SAME(mine::PointerAttributes, device_pointer, cudaPointerAttributes, devicePointer);
-SAME(mine::PointerAttributes, host_pointer, cudaPointerAttributes, hostPointer);
+SAME(Pointer, kind, cudaPointerAttributes, type);
+SAME(Pointer, device, cudaPointerAttributes, device);
+SAME(Pointer, device_pointer, cudaPointerAttributes, devicePointer);
+SAME(Pointer, host_pointer, cudaPointerAttributes, hostPointer);
 
 static_assert(mine::kInvalidValue == cudaErrorInvalidValue && mine::kOutOfMemory == cudaErrorMemoryAllocation);
 static_assert(mine::kInvalidConfiguration == cudaErrorInvalidConfiguration);
@@ -130,4 +188,4 @@ static_assert(cudaDevAttrMaxThreadsPerMultiProcessor == 39 && cudaDevAttrCompute
 static_assert(cudaDevAttrComputeCapabilityMinor == 76 && cudaDevAttrMaxSharedMemoryPerMultiprocessor == 81);
 static_assert(cudaDevAttrMaxRegistersPerMultiprocessor == 82 && cudaDevAttrManagedMemory == 83);
 static_assert(cudaDevAttrCooperativeLaunch == 95 && cudaDevAttrMaxSharedMemoryPerBlockOptin == 97);
-static_assert(cudaDevAttrMaxBlocksPerMultiprocessor == 106);
+static_assert(cudaDevAttrMaxBlocksPerMultiprocessor == 106 && cudaDevAttrReservedSharedMemoryPerBlock == 111);

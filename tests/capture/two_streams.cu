@@ -1,6 +1,6 @@
 // A program of two streams, for the tests of the capture: a copy, a kernel, and a kernel of another stream that waits for
 // it. Arguments: how many MiB it allocates at the end; and what it does besides (pool, captured) or that the capture has to
-// refuse (graph, touch, grid, unregistered).
+// refuse (graph, driver, touch, grid, unregistered).
 #ifndef TWO_STREAMS_WITH_TOOLKIT
 #include "host_only.cuh"
 #endif
@@ -46,7 +46,12 @@ int main(int count, char** arguments) {
   if (strcmp(refused, "graph") == 0) {
     cudaGraph_t graph;
     cudaGraphCreate(&graph, 0);
+    cudaGraphClone(&graph, graph);
   }
+#ifndef TWO_STREAMS_WITH_TOOLKIT
+  void* function;
+  if (strcmp(refused, "driver") == 0) cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, 0, 0);
+#endif
   if (strcmp(refused, "captured") == 0) {
     cudaGraph_t graph;
     cudaGraphExec_t instance;

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from cuda_programs import CLANG, LACKING, LIBRARY, SOURCES, compile_cuda
+from cuda_programs import CLANG, LACKING, SOURCES, compile_cuda, libraries_of
 from program import ROOT
 
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
@@ -33,20 +33,22 @@ class Capture(unittest.TestCase):
         cls.products = cls.compiled("products", registered=True)
         cls.devices = cls.compiled("devices", registered=True)
         cls.collectives = cls.compiled("collectives", registered=True)
+        cls.nodes = cls.compiled("nodes", registered=True)
+        cls.occupancy = cls.compiled("occupancy", registered=True)
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
 
     @classmethod
-    def compiled(cls, name, registered):
-        return compile_cuda(name, pathlib.Path(cls.folder.name), registered)
+    def compiled(cls, name, registered, cuda=13):
+        return compile_cuda(name, pathlib.Path(cls.folder.name), registered, cuda=cuda)
 
-    def capture(self, program, *arguments, into=None, **settings):
+    def capture(self, program, *arguments, into=None, cuda=13, **settings):
         """The finished process, and the lines of its record; `into` is a folder to write in, else a new one."""
         with tempfile.TemporaryDirectory() as made:
             into = into or made
-            environment = {"LD_LIBRARY_PATH": str(LIBRARY), "MANYWORLDS_CAPTURE": into,
+            environment = {"LD_LIBRARY_PATH": str(libraries_of(cuda)), "MANYWORLDS_CAPTURE": into,
                            "MANYWORLDS_CAPTURE_GPU": "a100_80", "PATH": os.environ["PATH"], **settings}
             environment = {key: value for key, value in environment.items() if value is not None}
             done = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, check=False)
@@ -141,7 +143,92 @@ class Capture(unittest.TestCase):
         self.assert_refused(*self.capture(self.two_streams, "1", "unregistered"), "the kernel is not registered")
 
     def test_a_function_that_is_not_modelled_is_refused_by_name(self):
-        self.assert_refused(*self.capture(self.two_streams, "1", "graph"), "cudaGraphCreate is not modelled")
+        self.assert_refused(*self.capture(self.two_streams, "1", "graph"), "cudaGraphClone is not modelled")
+
+    def test_programs_of_cuda_12_are_given_its_layouts_and_signatures(self):
+        for cuda, version in ((12, 12090), (13, 13000)):
+            program = self.compiled("versions", True, cuda)
+            done, lines = self.capture(program, cuda=cuda)
+            self.assertEqual(done.returncode, 0, (done, lines[-3:]))
+            # 108 multiprocessors, and 163 KiB of shared memory for a block that asks for it.
+            self.assertEqual(done.stdout, f"{version} {10000 * cuda} NVIDIA A100-SXM4-80GB 108 {163 << 10}\n")
+            self.assertEqual(lines[0]["cuda"], cuda)
+            asked, = (line for line in lines if line["call"] == "cudaRuntimeGetVersion")
+            self.assertEqual(asked["version"], version)
+            of = [(line["from"], line["to"]) for line in lines if line["call"] == "cudaGraphAddDependencies"]
+            self.assertEqual(of, [([0], [1])] * (2 if cuda == 12 else 1))
+            self.assertEqual([line.get("error") for line in lines if line["call"] == "cudaMemAdvise"],
+                             [None, None, 1] if cuda == 12 else [None, 1])
+            name = "cudaStreamGetCaptureInfo" + ("_v2" if cuda == 12 else "")
+            self.assert_refused(*self.capture(program, "nodes", cuda=cuda), f"{name} of a captured stream")
+            name = "cudaGraphAddDependencies" + ("_v2" if cuda == 12 else "")
+            self.assert_refused(*self.capture(program, "edges", cuda=cuda), f"{name}: edges of a kind of their own")
+
+    def test_a_program_has_one_record_with_both_versions_of_cuda(self):
+        _, expected = self.capture(self.two_streams, "1", "captured")
+        done, lines = self.capture(self.compiled("two_streams", True, 12), "1", "captured", cuda=12)
+        self.assertEqual(done.stdout, "done\n")
+        self.assertEqual(without_times(lines[1:]), without_times(expected[1:]))
+
+    def test_nodes_of_a_graph_are_recorded_with_what_they_wait_for(self):
+        done, lines = self.capture(self.nodes, "2")
+        self.assertEqual((done.returncode, done.stdout), (0, "done 4\n"), (done, lines[-2:]))
+        added = [line for line in lines if line["call"].startswith("cudaGraphAdd") and "node" in line]
+        self.assertEqual([(line["call"].removeprefix("cudaGraphAdd"), line["graph"], line["node"], line["after"])
+                          for line in added],
+                         [("MemcpyNode", 0, 0, []), ("MemsetNode", 0, 1, []), ("KernelNode", 0, 2, [0, 1]),
+                          ("KernelNode", 0, 3, [2]), ("KernelNode", 0, 4, [2]), ("EmptyNode", 0, 5, [3]),
+                          ("MemcpyNode", 0, 6, [5]), ("HostNode", 0, 7, [6])])
+        self.assertEqual([(line["to"], line["from"], line["bytes"], line["direction"]) for line in added if "direction" in line],
+                         [([1, 0], "host", 4096, "host_to_device"), ("host", [1, 0], 4096, "device_to_host")])
+        self.assertEqual((added[1]["to"], added[1]["bytes"]), ([2, 0], 4096))
+        self.assertEqual((added[2]["kernel"], added[2]["grid"], added[2]["block"], added[2]["arguments"]),
+                         ("join(float*, float const*, int)", [8, 1, 1], [128, 1, 1], [[1, 0], [2, 0], 1024]))
+        later, = (line for line in lines if line["call"] == "cudaGraphAddDependencies")
+        self.assertEqual((later["graph"], later["from"], later["to"]), (0, [4], [5]))
+        changed, wrong = (line for line in lines if line["call"] == "cudaGraphExecKernelNodeSetParams")
+        self.assertEqual((changed["instance"], changed["node"], changed["grid"], changed["arguments"]), (0, 4, [1, 1, 1], [[2, 0], 2]))
+        self.assertEqual(wrong["error"], 1)
+        self.assertEqual([(line["graph"], line["instance"], line["stream"]) for line in lines if line["call"] == "cudaGraphLaunch"],
+                         [(0, 0, 2)] * 4)
+        updates = [line for line in lines if line["call"] == "cudaGraphExecUpdate"]
+        self.assertEqual([(line["graph"], line["instance"], line.get("error")) for line in updates], [(0, 0, None), (1, 0, 910)])
+
+    def test_functions_of_the_driver_are_refused_by_name(self):
+        self.assert_refused(*self.capture(self.two_streams, "1", "driver"),
+                            "cudaGetDriverEntryPoint: cuTensorMapEncodeTiled of CUDA's driver is not modelled")
+
+    def test_graphs_that_cannot_be_made_are_the_programs_error_or_refused_by_name(self):
+        for wrong, said in (("cycle", "instantiate: invalid argument\n"),
+                            ("other", "a node that waits for one of another graph: invalid argument\n")):
+            done, _ = self.capture(self.nodes, "2", wrong)
+            self.assertEqual((done.returncode, done.stdout), (1, said))
+        for refused, said in (("captured", "cudaGraphAddEmptyNode of a graph that was captured of streams is not modelled"),
+                              ("extra", "cudaGraphAddKernelNode: arguments by 'extra' are not modelled"),
+                              ("gaps", "cudaGraphAddMemcpyNode of rows with gaps between them is not modelled"),
+                              ("array", "cudaGraphAddMemcpyNode of arrays is not modelled"),
+                              ("clone", "cudaGraphClone is not modelled")):
+            self.assert_refused(*self.capture(self.nodes, "2", refused), said)
+
+    def test_occupancy_follows_from_threads_and_shared_memory_and_says_what_is_assumed(self):
+        # A multiprocessor has 64 warps, 32 blocks, and 164 or 228 KiB of shared memory, of which a block takes 1 KiB more
+        # than it asks for, and none takes more than 48 KiB before it was allowed to.
+        for gpu, multiprocessors, shared_kib in (("a100_80", 108, 164), ("h100_sxm", 132, 228)):
+            done, lines = self.capture(self.occupancy, MANYWORLDS_CAPTURE_GPU=gpu)
+            self.assertEqual(done.returncode, 0, (done, lines[-2:]))
+            answers = [(256, 0, 64 // 8), (64, 0, 32), (1000, 0, 64 // 32), (1025, 0, 0), (256, 40 << 10, shared_kib // 41),
+                       (256, 100 << 10, 0), (256, 100 << 10, shared_kib // 101)]
+            self.assertEqual(done.stdout.splitlines(), ["1024 threads, 49152 bytes"] + [f"{a} {b} {c}" for a, b, c in answers])
+            queries = [line for line in lines if line["call"].startswith("cudaOccupancy")]
+            self.assertEqual([(line["threads"], line["shared_bytes"], line["blocks"]) for line in queries[::2]], answers)
+            assuming = [*queries, *(line for line in lines if line["call"] == "cudaFuncGetAttributes")]
+            self.assertEqual({line["assumed"] for line in assuming}, {"at most 32 registers a thread, no static shared memory"})
+            launches = [line["grid"][0] for line in lines if line["call"] == "cudaLaunchKernel"]
+            self.assertEqual(launches, [8 * multiprocessors, 1])
+        self.assert_refused(*self.capture(self.occupancy, "unregistered"),
+                            "cudaOccupancyMaxActiveBlocksPerMultiprocessor: the kernel is not registered")
+        done, _ = self.capture(self.occupancy, "large")
+        self.assertEqual(done.stdout.splitlines()[-1], "a launch with 100 KiB: invalid argument")
 
     def test_an_impossible_launch_is_the_programs_own_error(self):
         done, _ = self.capture(self.two_streams, "1", "grid")

@@ -116,6 +116,47 @@ class CapturedPrograms(unittest.TestCase):
         programs = [[line for line in (self.directory / f"{name}.jsonl").read_text().splitlines()[1:]] for name in ("first", "alike")]
         self.assertEqual(*programs)  # but for the header
 
+    def test_a_program_of_cuda_12_is_that_of_cuda_13(self):
+        older = compile_cuda("training", self.directory, cuda=12)
+        for name, program in (("of_12", older), ("of_13", "./train")):
+            self.capture(name, "{world}", f"{name}.id", 2, 3, 1, program=program)
+            self.run_here("program", name, "--to", f"{name}.jsonl")
+        heads = [json.loads((self.directory / name / "rank3.jsonl").read_text().split("\n", 1)[0]) for name in ("of_12", "of_13")]
+        self.assertEqual([head["cuda"] for head in heads], [12, 13])
+        texts = [(self.directory / f"{name}.jsonl").read_text().replace(name, "job") for name in ("of_12", "of_13")]
+        self.assertEqual(*texts)
+
+    def test_a_graph_made_node_by_node_runs_its_nodes_as_they_wait_for_each_other(self):
+        """tests/capture/nodes.cu: copy in | set -> join -> left | right -> copy out. After four launches one has one block of
+        right, and the last has 16 of left."""
+        for cuda in (12, 13):
+            program = compile_cuda("nodes", self.directory, cuda=cuda)
+            self.capture(f"nodes{cuda}", 4, program=program, world=1)
+            self.assertEqual((self.directory / f"nodes{cuda}" / "rank0.log").read_text(), "done 6\n")
+        (self.directory / "nodes.yaml").write_text('gpu: h100_sxm\nkernels:\n  - {kernel: "*", us: 10 + blocks}\n')
+        told = self.run_here("program", "nodes13", "--kernels", "nodes.yaml", "--to", "nodes.jsonl").stdout
+        self.assertIn("the last of 6 periods of what repeats", told)
+        self.assertIn("1 copies within the host and functions of the host on streams take no time", told)
+        lines = [json.loads(line) for line in (self.directory / "nodes.jsonl").read_text().splitlines()]
+        operations = [line for line in lines if "stream" in line]
+        self.assertEqual([(line.get("copy") or line["kernel"].split("(")[0], line["stream"], line.get("after", []))
+                          for line in operations],
+                         [("host_to_device", "stream 2", []), ("set", "stream 1 of nodes", []), ("join", "stream 2", [1]),
+                          ("left", "stream 2", []), ("right", "stream 2 of nodes", [2]), ("device_to_host", "stream 2", [4])])
+        self.assertEqual([line["us"] for line in operations if "us" in line], [10 + 8, 10 + 16, 10 + 2])
+        self.assertEqual([line["bytes"] for line in operations if "copy" in line], [4096] * 3)
+        self.run_here("program", "nodes13", "--kernels", "nodes.yaml", "--steps", "all", "--to", "all.jsonl")
+        lines = [json.loads(line) for line in (self.directory / "all.jsonl").read_text().splitlines()]
+        for kernel, us in (("left", [14] * 5 + [26]), ("right", [12] * 4 + [11, 12])):
+            self.assertEqual([line["us"] for line in lines if line.get("kernel", "").startswith(kernel)], us)
+
+    def test_occupancy_is_told_as_assumed(self):
+        program = compile_cuda("occupancy", self.directory)
+        self.capture("occupancy", program=program, world=1)
+        told = self.run_here("program", "occupancy", "--steps", "all", "--to", "occupancy.jsonl").stdout
+        self.assertIn("what fits on a multiprocessor was answered as if kernels had at most 32 registers a thread", told)
+        self.assertIn("'persistent(float*, int)' (15 queries)", told)
+
     def test_communicators_that_are_split_have_the_groups_that_were_named(self):
         program = compile_cuda("collectives", self.directory)
         (self.directory / "groups.json").write_text('{"1": [[0, 1], [2, 3]], "2": [[0, 2], [1, 3]]}')
@@ -156,13 +197,21 @@ class CapturedPrograms(unittest.TestCase):
         error = self.run_here("capture", "--", inside, expect=2).stderr
         self.assertIn("CUDA's runtime is linked in", error)
         self.assertIn("-cudart shared", error)
-        older = self.directory / "libcudart.so.12"
-        subprocess.run([CLANG, "-shared", "-xc++", "/dev/null", f"-Wl,-soname,{older.name}", "-o", older], check=True)
-        of_12 = compile_cuda("two_streams", self.directory,
-                             libraries=(ignore, "-Wl,--no-as-needed", f"-L{self.directory}", f"-l:{older.name}"))
-        self.assertIn("needs libcudart.so.12", self.run_here("capture", "--", of_12, expect=2).stderr)
+        for names, said in ((("libcudart.so.11.0",), "needs libcudart.so.11.0; what stands in for CUDA's libraries is of "
+                                                     "major versions 12 and 13"),
+                            (("libcudart.so.12", "libcublas.so.13"), "needs libcudart.so.12 and libcublas.so.13")):
+            for name in names:
+                subprocess.run([CLANG, "-shared", "-xc++", "/dev/null", f"-Wl,-soname,{name}", "-o", self.directory / name],
+                               check=True)
+            other = compile_cuda("two_streams", self.directory,
+                                 libraries=(ignore, "-Wl,--no-as-needed", f"-L{self.directory}",
+                                            *(f"-l:{name}" for name in names)))
+            self.assertIn(said, self.run_here("capture", "--", other, expect=2).stderr)
         for words, said in (((), "the program to capture is required"), (("--", "./nothing"), "./nothing: is no program"),
                             (("--ranks", 3, "--world", 2, "--", "./train"), "--ranks: has rank 3"),
+                            (("--cuda", 12, "--", "./train"), "./train: needs libcudart.so.13, and --cuda is 12"),
+                            (("--cuda", 11, "--", "./train"), "--cuda: must be 12 or 13, not 11"),
+                            (("--cuda", 12, "--to", "shell", "--", "true"), "as libcudart.so.12 has it"),
                             (("--gpu", "a100", "--to", "wrong", "--", "./train", 1, "wrong.id", 1, 1, 1), "a100_80"),
                             (("--to", "shell", "--", "true"), "left no record: it ended well, and called no function")):
             self.assertIn(said, self.run_here("capture", *words, expect=2).stderr)
@@ -171,7 +220,7 @@ class CapturedPrograms(unittest.TestCase):
         program = compile_cuda("two_streams", self.directory)
         done = self.capture("stopped", 1, "graph", program=program, world=2, expect=3)
         self.assertIn("rank 1: ", done.stderr)
-        self.assertEqual(done.stderr.count("then: cudaGraphCreate is not modelled"), 2)
+        self.assertEqual(done.stderr.count("then: cudaGraphClone is not modelled"), 2)
         self.assertIn("holds rank0.jsonl already", self.capture("stopped", 1, program=program, expect=2).stderr)
 
 

@@ -37,8 +37,9 @@ class Installed(unittest.TestCase):
     @unittest.skipUnless((BUILD / "lib/manyworlds/capture").exists(), "built with sanitizers, and without the capture")
     def test_it_has_what_stands_in_for_the_libraries_of_cuda(self):
         tree = self.moved()
-        for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13", "libcublasLt.so.13"):
-            self.assertTrue((tree / "lib/manyworlds/capture" / name).exists(), name)
+        for cuda, folder in ((13, "lib/manyworlds/capture"), (12, "lib/manyworlds/capture/cuda12")):
+            for name in (f"libcudart.so.{cuda}", "libnccl.so.2", f"libcublas.so.{cuda}", f"libcublasLt.so.{cuda}"):
+                self.assertTrue((tree / folder / name).exists(), name)
         done = subprocess.run([tree / "bin/manyworlds", "capture", "--to", self.directory / "captured", "--", "true"],
                               capture_output=True, text=True)
         self.assertIn("called no function of CUDA's runtime", done.stderr)  # it found the libraries, and ran

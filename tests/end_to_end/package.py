@@ -92,8 +92,9 @@ class Package(unittest.TestCase):
         self.assertEqual([path for path, (mode, _) in held.items() if mode[0] != "l" and ("w" in mode[5:] or mode[7] != "r")],
                          [])
         self.assertEqual(sorted(path for path, (mode, _) in held.items() if mode[0] == "l"),
-                         [f"usr/lib/manyworlds/capture/{name} -> libcudart.so.13"
-                          for name in ("libcublas.so.13", "libcublasLt.so.13", "libnccl.so.2")
+                         [f"usr/lib/manyworlds/capture/{folder}{name} -> libcudart.so.{cuda}"
+                          for folder, cuda in (("cuda12/", 12), ("", 13))
+                          for name in (f"libcublas.so.{cuda}", f"libcublasLt.so.{cuda}", "libnccl.so.2")
                           if (BUILD / "lib/manyworlds/capture").exists()])
         self.assertEqual([path for path in held if "__pycache__" in path or path.endswith((".a", ".hpp"))], [])
 

@@ -12,6 +12,7 @@
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/capture/captured_ranks.hpp"
+#include "farm/capture/elf_file.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/cli/parsing/option_values.hpp"
 #include "farm/system/exit_code.hpp"
@@ -43,6 +44,12 @@ std::vector<std::uint32_t> ranks_of(const std::string& text, std::uint32_t world
   return ranks;
 }
 
+int cuda_major(std::int64_t value) {
+  if (std::find(kCudaMajors.begin(), kCudaMajors.end(), value) == kCudaMajors.end())
+    throw core::InputError(fmt::format("must be {}, not {}", fmt::join(kCudaMajors, " or "), value), "--cuda");
+  return static_cast<int>(value);
+}
+
 std::string text_of(const CapturedRank& rank) {
   const std::string calls = fmt::format("{} {} in {:.1f} s", rank.calls,
                                         core::plural(static_cast<std::size_t>(rank.calls), "call"), rank.seconds);
@@ -61,6 +68,8 @@ int run_capture(const Invocation& invocation) {
       "SIZE")("world", "ranks of the job", cxxopts::value<std::int64_t>()->default_value("1"), "N")(
       "ranks", "those that are run: all, or a list such as 0,8-15", cxxopts::value<std::string>()->default_value("all"),
       "LIST")("devices", "devices of each host", cxxopts::value<std::int64_t>()->default_value("1"), "N")(
+      "cuda", "major version of CUDA for what does not name its libraries, such as a script: 12 or 13 (not given)",
+      cxxopts::value<std::int64_t>(), "MAJOR")(
       "groups",
       "the ranks of communicators that a program makes by ncclCommSplit: a file such as {\"1\": [[0,1],[2,3]]}",
       cxxopts::value<std::string>(),
@@ -81,6 +90,7 @@ int run_capture(const Invocation& invocation) {
   capture.world = number(*parsed, "world", experiments::programs::kMaxRanks);
   capture.ranks = ranks_of((*parsed)["ranks"].as<std::string>(), capture.world);
   capture.devices = number(*parsed, "devices", 1024);
+  if (parsed->count("cuda") > 0) capture.cuda = cuda_major((*parsed)["cuda"].as<std::int64_t>());
   if (parsed->count("groups") > 0) {
     const auto path = (*parsed)["groups"].as<std::string>();
     capture.groups = experiments::captured::parse_groups(experiments::import::read_text(path), path, capture.world);
