@@ -31,11 +31,12 @@ collective::GivenAlgorithm given_of(const Algorithm& algorithm) {
     const auto first = static_cast<std::int32_t>(result.blocks.size());
     for (const ThreadBlock& block : algorithm.gpus[gpu].blocks) {
       const auto channel = static_cast<std::uint32_t>(std::max(block.channel, 0));
-      collective::ThreadBlock& own = result.blocks.emplace_back(gpu, block.send, block.receive, channel);
+      collective::ThreadBlock own{gpu, block.send, block.receive, channel, {}};
       for (const Step& step : block.steps)
         own.steps.push_back({step.receives(), step.sends(), step.kind == StepKind::receive_copy_send,
                              static_cast<std::uint32_t>(step.count), step.wait_block < 0 ? -1 : first + step.wait_block,
                              std::max(step.wait_step, 0), step.is_waited_for});
+      result.blocks.push_back(std::move(own));
     }
   }
   return result;
