@@ -77,6 +77,13 @@ std::vector<std::string> paths_in(std::string_view text) {
   return paths;
 }
 
+std::vector<core::collective::TunerRule> msccl_rules(const Settings& settings, const Inputs& inputs) {
+  std::vector<core::collective::TunerRule> rules;
+  for (const std::string& path : paths_in(settings.text(kMscclFiles)))
+    rules.push_back(inputs.algorithms->get(path, input_of(inputs, path).second));
+  return rules;
+}
+
 /// Returns ", from 1 to 2" for the sizes for which an algorithm is meant; empty if it is for all.
 std::string bytes_text(std::int64_t least, std::int64_t most) {
   const bool has_most = most < std::numeric_limits<std::int64_t>::max();
@@ -175,9 +182,7 @@ const core::OptionTable<TunerTable>& tuner_table_options() {
 }
 
 std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, const Inputs& inputs) {
-  std::vector<core::collective::TunerRule> rules;
-  for (const std::string& path : paths_in(settings.text(kMscclFiles)))
-    rules.push_back(inputs.algorithms->get(path, input_of(inputs, path).second));
+  std::vector<core::collective::TunerRule> rules = msccl_rules(settings, inputs);
   const auto* file = named_input(settings, inputs, kTunerFile);
   if (file == nullptr) return rules;
   import::TunerFile table = import::parse_tuner_file(file->second, file->first);
@@ -187,12 +192,10 @@ std::vector<core::collective::TunerRule> tuner_rules(const Settings& settings, c
 
 std::string msccl_note(const Settings& settings, const Inputs& inputs) {
   std::string note;
-  for (const core::collective::TunerRule& rule : tuner_rules(settings, inputs)) {
-    if (!rule.given) continue;
+  for (const core::collective::TunerRule& rule : msccl_rules(settings, inputs))
     note += fmt::format("{}{} is for {} of {} members, of bytes that {} divides{}", note.empty() ? "" : "; ", rule.file,
                         core::collective::name_of(rule.kind), rule.members, rule.given->chunks,
                         bytes_text(rule.min_bytes, rule.max_bytes));
-  }
   if (note.empty()) return "";
   return note +
          "; for all else the library chooses, as the column collectives_tuner tells; a step of an algorithm takes the "

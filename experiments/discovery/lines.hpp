@@ -7,20 +7,11 @@
 #include <vector>
 
 #include "core/base/number_in.hpp"
+#include "experiments/text/lines.hpp"
 
 namespace manyworlds::experiments::clusters {
 
-/// Calls `visit` with each line, without its end, and its number.
-template <class Visit>
-void for_each_line(std::string_view text, Visit&& visit) {
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    visit(line, number);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-}
+using import::for_each_line;
 
 /// Returns the words between blanks.
 std::vector<std::string_view> words_of(std::string_view line);

@@ -25,9 +25,7 @@ RankProgram held(programs::StreamPrograms& all, const RankProgram& program, cons
   std::vector<std::uint32_t> by_time = ops;
   std::stable_sort(by_time.begin(), by_time.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return program.ops[a].began_us < program.ops[b].began_us; });
-  const auto name =
-      static_cast<std::uint32_t>(std::find(all.names.begin(), all.names.end(), kStream) - all.names.begin());
-  if (name == all.names.size()) all.names.emplace_back(kStream);
+  const std::uint32_t name = programs::Names(all.names)(kStream);
   constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::uint32_t> wait_of(program.ops.size(), kNone);
   double now_us = 0;

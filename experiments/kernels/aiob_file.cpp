@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "core/base/number_in.hpp"
+#include "experiments/text/lines.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/text.hpp"
 
@@ -62,18 +63,16 @@ const Operation& operation_of(std::string_view name, const std::string& file, in
 std::vector<AiobTime> parse_aiob(std::string_view text, const std::string& name) {
   std::vector<AiobTime> times;
   std::set<std::string, std::less<>> seen;
-  int line = 0;
+  int lines = 0;
   const auto check_last = [&] {
     if (!times.empty() && times.back().us == 0)
       throw InputError(fmt::format("'{}' has no time_gpu_avg", times.back().operation), name, times.back().line);
   };
-  while (!text.empty()) {
-    ++line;
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view whole = text.substr(0, end), trimmed_line = trimmed(whole, kBlanks);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for_each_line(text, [&](std::string_view whole, int line) {
+    lines = line;
+    const std::string_view trimmed_line = trimmed(whole, kBlanks);
     const std::size_t colon = trimmed_line.find(':');
-    if (trimmed_line.empty() || trimmed_line.starts_with("train_iter:")) continue;
+    if (trimmed_line.empty() || trimmed_line.starts_with("train_iter:")) return;
     if (colon == std::string_view::npos)
       throw InputError("is no file of AIOB: a line is `operation:` or `time_gpu_avg: microseconds`", name, line);
     const std::string_view key = trimmed_line.substr(0, colon),
@@ -83,19 +82,19 @@ std::vector<AiobTime> parse_aiob(std::string_view text, const std::string& name)
       const Operation& known = operation_of(key, name, line);
       if (!seen.emplace(key).second) throw InputError(fmt::format("'{}' is there twice", known.name), name, line);
       times.push_back({known.name, known.level, known.names, 0, line});
-      continue;
+      return;
     }
     if (times.empty()) throw InputError("a time stands before the first operation", name, line);
-    if (key != "time_gpu_avg") continue;
+    if (key != "time_gpu_avg") return;
     const auto us = core::number_in<double>(value);
     if (!us || !(*us > 0) || *us > kMaxUs)
       throw InputError(fmt::format("time_gpu_avg must be a number of microseconds above 0, not '{}'",
                                    core::line_text(std::string(value.substr(0, kMaxShownCharacters)))),
                        name, line);
     times.back().us = *us;
-  }
+  });
   check_last();
-  if (times.empty()) throw InputError("is no file of AIOB: it has no operation", name, std::max(line, 1));
+  if (times.empty()) throw InputError("is no file of AIOB: it has no operation", name, std::max(lines, 1));
   return times;
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
+#include "experiments/text/lines.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -47,16 +48,6 @@ std::optional<Words> header_of(std::string_view line) {
   if (words.empty() || words.front() != "size" || !has("count") || !has("type") || !has("time") || !has("algbw"))
     return std::nullopt;
   return words;
-}
-
-/// Calls `visit` with each line and its number.
-template <class Visit>
-void for_each_line(std::string_view text, Visit&& visit) {
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(text.substr(0, end), number);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 /// Returns the operation of the last word such as build/all_reduce_perf, or nothing.

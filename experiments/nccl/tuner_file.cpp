@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/base/error.hpp"
+#include "experiments/text/lines.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -152,17 +153,15 @@ TunerFile parse_tuner_file(std::string_view text, const std::string& name) {
   check_text(text, name);
   TunerFile file;
   bool is_first = true;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view content = trimmed(text.substr(0, end), kBlanks);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (content.empty() || content.front() == '#') continue;
+  for_each_line(text, [&](std::string_view whole, int number) {
+    const std::string_view content = trimmed(whole, kBlanks);
+    if (content.empty() || content.front() == '#') return;
     const Line line(content, number, name);
     if (!is_first || !line.is_header()) line.read(file);
     is_first = false;
     if (file.rules.size() + file.idle.size() > kMaxRules)
       throw core::InputError(fmt::format("has more than {} lines", kMaxRules), name, number);
-  }
+  });
   if (file.rules.empty() && file.idle.empty())
     throw core::InputError(fmt::format("chooses nothing; give lines of {}", kColumns), name, 1);
   return file;
