@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/captured/rank_record.hpp"
 #include "experiments/programs/stream_program.hpp"
+#include "experiments/records/rank_record.hpp"
 #include "experiments/text/expression.hpp"
 
 namespace manyworlds::experiments::captured {

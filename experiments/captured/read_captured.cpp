@@ -8,12 +8,12 @@
 
 #include "core/base/error.hpp"
 #include "experiments/captured/account.hpp"
-#include "experiments/captured/rank_groups.hpp"
 #include "experiments/captured/step_program.hpp"
 #include "experiments/graphs/graph_programs.hpp"
 #include "experiments/graphs/group_dimensions.hpp"
 #include "experiments/graphs/job_file.hpp"
 #include "experiments/programs/ranks_text.hpp"
+#include "experiments/records/rank_groups.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::captured {

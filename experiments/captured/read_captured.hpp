@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "experiments/captured/kernel_table.hpp"
-#include "experiments/captured/rank_record.hpp"
 #include "experiments/captured/step_range.hpp"
 #include "experiments/programs/imported.hpp"
+#include "experiments/records/rank_record.hpp"
 
 namespace manyworlds::experiments::captured {
 

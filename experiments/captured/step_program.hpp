@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "experiments/captured/kernel_table.hpp"
-#include "experiments/captured/rank_record.hpp"
 #include "experiments/captured/step_range.hpp"
 #include "experiments/programs/stream_program.hpp"
+#include "experiments/records/rank_record.hpp"
 
 namespace manyworlds::experiments::captured {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/captured/device_calls.hpp"
+#include "experiments/records/device_calls.hpp"
 
 namespace manyworlds::experiments::captured {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "experiments/captured/communicators.hpp"
 #include "experiments/captured/periods.hpp"
-#include "experiments/captured/rank_record.hpp"
+#include "experiments/records/communicators.hpp"
+#include "experiments/records/rank_record.hpp"
 
 namespace manyworlds::experiments::captured {
 

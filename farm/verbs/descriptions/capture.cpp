@@ -8,8 +8,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/plural.hpp"
-#include "experiments/captured/rank_groups.hpp"
 #include "experiments/programs/ranks_text.hpp"
+#include "experiments/records/rank_groups.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/capture/captured_ranks.hpp"
 #include "farm/capture/elf_file.hpp"

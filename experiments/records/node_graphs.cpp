@@ -1,4 +1,4 @@
-#include "experiments/captured/node_graphs.hpp"
+#include "experiments/records/node_graphs.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/captured/device_calls.hpp"
+#include "experiments/records/device_calls.hpp"
 
 #include <algorithm>
 

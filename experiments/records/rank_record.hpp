@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/captured/call.hpp"
+#include "experiments/records/call.hpp"
 
 namespace manyworlds::experiments::captured {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/captured/rank_record.hpp"
+#include "experiments/records/rank_record.hpp"
 
 namespace manyworlds::experiments::captured {
 

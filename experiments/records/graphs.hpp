@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "experiments/captured/call.hpp"
+#include "experiments/records/call.hpp"
 
 namespace manyworlds::experiments::captured {
 

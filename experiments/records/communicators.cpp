@@ -1,4 +1,4 @@
-#include "experiments/captured/communicators.hpp"
+#include "experiments/records/communicators.hpp"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/captured/communicators.hpp"
-#include "experiments/captured/rank_record.hpp"
+#include "experiments/records/communicators.hpp"
+#include "experiments/records/rank_record.hpp"
 
 namespace manyworlds::experiments::captured {
 

@@ -1,4 +1,4 @@
-#include "experiments/captured/rank_groups.hpp"
+#include "experiments/records/rank_groups.hpp"
 
 #include <fmt/format.h>
 

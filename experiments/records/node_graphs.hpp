@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "experiments/captured/call.hpp"
+#include "experiments/records/call.hpp"
 
 namespace manyworlds::experiments::captured {
 

@@ -1,4 +1,4 @@
-#include "experiments/captured/rank_record.hpp"
+#include "experiments/records/rank_record.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/captured/graphs.hpp"
-#include "experiments/captured/node_graphs.hpp"
+#include "experiments/records/graphs.hpp"
+#include "experiments/records/node_graphs.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/json_syntax.hpp"
 #include "experiments/text/nearest.hpp"

@@ -1,4 +1,4 @@
-#include "experiments/captured/call.hpp"
+#include "experiments/records/call.hpp"
 
 #include <algorithm>
 #include <utility>

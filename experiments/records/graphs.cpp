@@ -1,4 +1,4 @@
-#include "experiments/captured/graphs.hpp"
+#include "experiments/records/graphs.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/captured/stream_order.hpp"
+#include "experiments/records/stream_order.hpp"
 
 #include <algorithm>
 

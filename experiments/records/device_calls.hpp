@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "experiments/captured/rank_record.hpp"
-#include "experiments/captured/stream_order.hpp"
+#include "experiments/records/rank_record.hpp"
+#include "experiments/records/stream_order.hpp"
 
 namespace manyworlds::experiments::captured {
 
