@@ -103,6 +103,8 @@ class Builder {
       op.work = launched(call);
     } else if (call.kind == CallKind::product) {
       op.work = multiplied(call);
+    } else if (call.kind == CallKind::library_kernel) {
+      op.work = of_library(call);
     } else if (call.kind == CallKind::copy) {
       op.work = CopyWork{record_.copies[call.detail].direction, call.bytes, {}};
     } else if (call.kind == CallKind::set) {
@@ -117,14 +119,25 @@ class Builder {
     }
   }
 
-  KernelWork launched(const Call& call) {
+  KernelWork launched(const Call& call) { return as_table_says(call, record_.launches[call.detail]); }
+
+  /// What a table says of a kernel; nothing, which is counted, if it has no entry.
+  KernelWork as_table_says(const Call& call, const Launch& launch) {
     const std::string& name = words_.text(call.name);
     const auto known =
-        table_.work_of(call.name, name, record_.launches[call.detail], record_.arguments,
+        table_.work_of(call.name, name, launch, record_.arguments,
                        fmt::format("'{}' ({}:{})", core::line_text(name).substr(0, 80), record_.file, call.line));
     if (known) return *known;
     ++tally_.without_time[call.name];
     return {};
+  }
+
+  /// cuDNN's kernels have no launch that is seen: a table's formulas have no numbers of theirs.
+  KernelWork of_library(const Call& call) {
+    const LibraryKernel& kernel = record_.library_kernels[call.detail];
+    if (!kernel.work.shape.is_known()) return as_table_says(call, {{1, 1, 1}, {1, 1, 1}, 0, 0, 0});
+    if (words_.text(kernel.dtype) == "fp16") ++tally_.other_products[kernel.dtype];
+    return kernel.work;
   }
 
   KernelWork multiplied(const Call& call) {
@@ -168,7 +181,8 @@ bool are_near(double one, double other) {
 }
 
 bool are_alike(const KernelWork& one, const KernelWork& other) {
-  return one.shape.gemm == other.shape.gemm && one.measured_us.has_value() == other.measured_us.has_value() &&
+  return one.shape.gemm == other.shape.gemm && one.shape.attention == other.shape.attention &&
+         one.measured_us.has_value() == other.measured_us.has_value() &&
          are_near(one.measured_us.value_or(0), other.measured_us.value_or(0)) &&
          are_near(static_cast<double>(one.shape.bytes), static_cast<double>(other.shape.bytes)) &&
          are_near(static_cast<double>(one.flops), static_cast<double>(other.flops));

@@ -23,6 +23,7 @@ bool is_work(CallKind kind) {
   switch (kind) {
     case CallKind::launch:
     case CallKind::product:
+    case CallKind::library_kernel:
       return true;
     default:
       return is_communication(kind);
@@ -68,6 +69,31 @@ bool is_without_part(std::string_view function) {
                                                            "cudaStreamGetCaptureInfo",
                                                            "cudaGraphGetNodes",
                                                            "ncclCommAbort"};
+  return std::find(kNames.begin(), kNames.end(), function) != kNames.end();
+}
+
+bool is_library_kernel(std::string_view function) {
+  static constexpr std::array<std::string_view, 21> kNames{"cudnnConvolutionForward",
+                                                           "cudnnConvolutionBackwardData",
+                                                           "cudnnConvolutionBackwardFilter",
+                                                           "cudnnConvolutionBiasActivationForward",
+                                                           "cudnnConvolutionBackwardBias",
+                                                           "cudnnPoolingForward",
+                                                           "cudnnPoolingBackward",
+                                                           "cudnnActivationForward",
+                                                           "cudnnActivationBackward",
+                                                           "cudnnSoftmaxForward",
+                                                           "cudnnSoftmaxBackward",
+                                                           "cudnnAddTensor",
+                                                           "cudnnOpTensor",
+                                                           "cudnnReduceTensor",
+                                                           "cudnnSetTensor",
+                                                           "cudnnScaleTensor",
+                                                           "cudnnBatchNormalizationForwardInference",
+                                                           "cudnnBatchNormalizationForwardTraining",
+                                                           "cudnnBatchNormalizationForwardTrainingEx",
+                                                           "cudnnBatchNormalizationBackward",
+                                                           "cudnnBatchNormalizationBackwardEx"};
   return std::find(kNames.begin(), kNames.end(), function) != kNames.end();
 }
 

@@ -18,6 +18,7 @@ enum class CallKind : std::uint8_t {
   other,
   launch,
   product,
+  library_kernel,  // of cuDNN
   copy,
   set,
   allocate,
@@ -46,6 +47,8 @@ bool is_part_of_step(CallKind kind);
 bool is_work(CallKind kind);
 /// Returns whether calls of a function, by its name, have no part in a step, and nothing that is read.
 bool is_without_part(std::string_view function);
+/// Returns whether a function is one of cuDNN's legacy API that gives a device work: its line has the operation.
+bool is_library_kernel(std::string_view function);
 /// Returns the bytes of an element of a type of NCCL's, by its name in records; 0 of what is none.
 std::int64_t element_bytes(std::string_view type);
 /// Returns whether a call moves data between ranks.
@@ -82,6 +85,9 @@ class Form {
     return *this;
   }
   Form& add_signed(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
+  Form& add_shape(const programs::GemmShape& shape) {
+    return add_signed(shape.m).add_signed(shape.n).add_signed(shape.k).add_signed(shape.batch);
+  }
   std::uint64_t value() const { return value_; }
 
  private:
@@ -99,6 +105,12 @@ struct Product {
   programs::GemmShape shape;
   std::uint32_t dtype = 0;  // index in Words: as recorded
   bool has_rate = true;     // whether GPUs have a rate for its type
+};
+
+/// A kernel of cuDNN: what it works on is not known if `work` has no shape.
+struct LibraryKernel {
+  programs::KernelWork work;
+  std::uint32_t dtype = 0;  // index in Words: of its products, as recorded; empty if it has none
 };
 
 struct Copy {

@@ -12,6 +12,7 @@ bool is_with_itself(const RankRecord& record, const Call& call) {
 bool has_operation(const RankRecord& record, const Call& call) {
   switch (call.kind) {
     case CallKind::launch:
+    case CallKind::library_kernel:
       return true;
     case CallKind::product: {
       const programs::GemmShape& shape = record.products[call.detail].shape;
@@ -61,6 +62,7 @@ void DeviceCalls::take(std::uint32_t number) {
   switch (call.kind) {
     case CallKind::launch:
     case CallKind::product:
+    case CallKind::library_kernel:
     case CallKind::copy:
     case CallKind::set:
       if (has_operation(record_, call)) visit_(call, order_.issue(call.stream, call.thread));

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
 #include "experiments/records/graphs.hpp"
+#include "experiments/records/matrix_kernels.hpp"
 #include "experiments/records/node_graphs.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/json_syntax.hpp"
@@ -26,7 +27,6 @@ using programs::CopyDirection;
 constexpr std::int64_t kLargest = std::int64_t{1} << 50;
 constexpr std::int64_t kMaxNumber = 1 << 24;  // of streams, events, communicators
 constexpr std::int64_t kMaxRanks = 1 << 20;
-constexpr double kMaxOperations = 1e18;  // as in program files
 
 /// Reads the lines of a record one after the other.
 class Reader {
@@ -75,6 +75,8 @@ class Reader {
         {"cublasDgemm", {product, &Reader::read_product}},
         {"cublasHgemm", {product, &Reader::read_product}},
         {"cublasSgemmStridedBatched", {product, &Reader::read_product}},
+        {"cudnnBackendExecute", {library_kernel, &Reader::read_execution}},
+        {"cudnnBackendFinalize", {other, &Reader::read_plan}},
         {"cudaMemcpy", {copy, &Reader::read_copy}},
         {"cudaMemcpyAsync", {copy, &Reader::read_asynchronous_copy}},
         {"cudaMemcpyPeerAsync", {copy, &Reader::read_asynchronous_copy}},
@@ -132,6 +134,12 @@ class Reader {
         {"ncclRecv", {receive, &Reader::read_collective<Kind::send>}}};
     return all;
   }
+  static const Function* function_of(const std::string& name) {
+    static const Function library{CallKind::library_kernel, &Reader::read_library_kernel};
+    if (is_library_kernel(name)) return &library;
+    const auto known = functions().find(name);
+    return known == functions().end() ? nullptr : &known->second;
+  }
   void read(const JsonView& line, const json& value) {
     const std::string& name = line.at("call").text();
     if (!has_header_) {
@@ -142,18 +150,19 @@ class Reader {
     if (record_.has_end || !record_.stopped.empty()) throw InputError("stands behind the end of its record");
     if (name == "end") return static_cast<void>(record_.has_end = true);
     if (name == "stopped") return static_cast<void>(record_.stopped = line.at("because").text());
-    const auto known = functions().find(name);
-    if (known == functions().end() && !is_without_part(name)) refuse(name);
+    const Function* known = function_of(name);
+    if (known == nullptr && !is_without_part(name) && !value.contains("cudnn_error")) refuse(name);
     Call call;
     call.line = line_;
     call.thread = static_cast<std::int32_t>(line.at("thread").whole(0, kMaxNumber));
-    const bool has_failed = value.contains("error") || value.contains("nccl_error") || value.contains("cublas_error");
+    const bool has_failed = value.contains("error") || value.contains("nccl_error") || value.contains("cublas_error") ||
+                            value.contains("cudnn_error");
     if (has_failed) return static_cast<void>(++record_.failed);
     if (value.contains("beyond_allocation")) ++record_.beyond;
-    if (known == functions().end()) return;
-    call.kind = known->second.kind;
+    if (known == nullptr) return;
+    call.kind = known->kind;
     call.name = words_(name);
-    if (known->second.read != nullptr) (this->*known->second.read)(line, call);
+    if (known->read != nullptr) (this->*known->read)(line, call);
     if (call.kind == CallKind::other) return;
     if (call.form == 0) call.form = form(call).value();
     if (graphs_.keep(call)) return;
@@ -310,30 +319,26 @@ class Reader {
   void read_product(const JsonView& line, Call& call) {
     read_on_stream(line, call);
     call.detail = static_cast<std::uint32_t>(record_.products.size());
-    Product product;
-    programs::GemmShape& shape = product.shape;
-    for (const auto& [member, to] :
-         {std::pair("m", &shape.m), {"n", &shape.n}, {"k", &shape.k}, {"batch", &shape.batch}})
-      *to = line.at(member).whole(0, std::int64_t{1} << 31);
-    const double operations = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                              static_cast<double>(shape.k) * static_cast<double>(shape.batch);
-    if (operations > kMaxOperations) throw InputError("is a product of more than 1e18 operations");
-    std::vector<std::string> types;
-    line.at("dtypes").for_each([&](const JsonView& type) { types.push_back(type.text()); });
-    if (types.size() != 3) throw InputError("'dtypes' must have three types: of A, B and D");
-    product.dtype = words_(types[0]);
-    using core::compute::Dtype;
-    if (types[0] == "fp32") {
-      shape.dtype = Dtype::fp32;
-    } else if (types[0].starts_with("fp8")) {
-      shape.dtype = Dtype::fp8;
-    } else {
-      product.has_rate = types[0] == "bf16" || types[0] == "fp16";
-    }
-    record_.products.push_back(product);
-    Form of = form(call);
-    of.add_signed(shape.m).add_signed(shape.n).add_signed(shape.k).add_signed(shape.batch).add(product.dtype);
-    call.form = of.value();
+    const Product product = record_.products.emplace_back(product_of(line, words_));
+    call.form = form(call).add_shape(product.shape).add(product.dtype).value();
+  }
+
+  /// A plan of cuDNN's is read where it becomes final; other lines of finalizing are of calls that failed.
+  void read_plan(const JsonView& line, Call&) {
+    plans_[number_of(line, "plan")] = library_kernel_of(line, words_, record_.library_kernels);
+  }
+  void read_execution(const JsonView& line, Call& call) {
+    const auto plan = plans_.find(number_of(line, "plan"));
+    if (plan == plans_.end()) throw InputError("executes a plan that was not finalized before");
+    take_library_kernel(line, plan->second, call);
+  }
+  void read_library_kernel(const JsonView& line, Call& call) {
+    take_library_kernel(line, library_kernel_of(line, words_, record_.library_kernels), call);
+  }
+  void take_library_kernel(const JsonView& line, const NamedKernel& kernel, Call& call) {
+    read_on_stream(line, call);
+    call.name = kernel.name, call.detail = kernel.number;
+    call.form = form(call).add(kernel.form).value();
   }
 
   /// Sizes of copies between host and device follow data in some programs, and do not tell one step from another.
@@ -453,7 +458,8 @@ class Reader {
 
   Words& words_;
   RankRecord record_;
-  const json* value_ = nullptr;  // of the line
+  const json* value_ = nullptr;                // of the line
+  std::map<std::int32_t, NamedKernel> plans_;  // of cuDNN
   Graphs graphs_;
   NodeGraphs nodes_;
   std::unordered_map<std::int32_t, std::int64_t> allocated_;  // bytes by allocation, of those that are there

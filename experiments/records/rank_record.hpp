@@ -19,6 +19,7 @@ struct RankRecord {
   std::vector<Launch> launches;
   std::vector<double> arguments;
   std::vector<Product> products;
+  std::vector<LibraryKernel> library_kernels;
   std::vector<Copy> copies;
   std::vector<Created> streams;
   std::vector<Communication> communications;
