@@ -1,4 +1,4 @@
-# The libraries that stand in for CUDA's runtime, NCCL and cuBLAS(Lt) (experiments/capture), one for each major version of
+# The libraries that stand in for CUDA's runtime, NCCL, cuBLAS(Lt) and cuDNN (experiments/capture), one for each major version of
 # CUDA, in BUILD/lib/manyworlds/capture under the names by which the loader looks for these. Included, it offers manyworlds_capture_library(); run with
 # `cmake -P`, it writes the source of what ends a capture.
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -25,7 +25,7 @@ function(manyworlds_capture_library major)
   set(target manyworlds_capture_${major})
   set(room ${CMAKE_SOURCE_DIR}/experiments/capture)
   set(lists ${room}/names/cudart_${major}.txt ${room}/names/cublas_13.txt ${room}/names/cublaslt_13.txt
-            ${room}/names/nccl_2.txt)
+            ${room}/names/nccl_2.txt ${room}/names/cudnn_9.txt)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/unmodelled_${major}.cpp)
   add_custom_command(OUTPUT ${source}
     COMMAND ${CMAKE_COMMAND} "-DLISTS_OF_NAMES=${lists}" -DOUTPUT=${source} -P ${CMAKE_SOURCE_DIR}/cmake/capture.cmake
@@ -50,7 +50,7 @@ function(manyworlds_capture_library major)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME cudart SUFFIX .so.${major} NO_SONAME ON
     LIBRARY_OUTPUT_DIRECTORY ${folder} CXX_VISIBILITY_PRESET default)
   file(MAKE_DIRECTORY ${folder})
-  foreach(name libnccl.so.2 libcublas.so.${major} libcublasLt.so.${major})
+  foreach(name libnccl.so.2 libcudnn.so.9 libcublas.so.${major} libcublasLt.so.${major})
     file(CREATE_LINK libcudart.so.${major} ${folder}/${name} SYMBOLIC)
     install(FILES ${folder}/${name} DESTINATION ${place})
   endforeach()

@@ -76,6 +76,7 @@ struct ThreadState {
   Error last_error = kSuccess;
   int group_depth = 0, group = 0;   // of ncclGroupStart, and the number of the outermost one
   std::vector<LaunchShape> pushed;  // between <<<>>> and the launch that takes it
+  std::string cudnn_error;          // what cudnnGetLastErrorString tells
 };
 
 struct Session {
@@ -90,7 +91,7 @@ struct Session {
   std::unordered_set<Graph*> graphs;
   std::unordered_map<const void*, std::shared_ptr<GraphNode>> nodes;  // by their handle
   int next_stream = 2, next_event = 0, next_communicator = 0, next_key = 0, next_thread = 0, next_group = 0;
-  int next_graph = 0, next_instance = 0;
+  int next_graph = 0, next_instance = 0, next_plan = 0;
   std::mutex mutex;
 };
 

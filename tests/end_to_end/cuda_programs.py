@@ -24,7 +24,7 @@ def compile_cuda(name, folder, registered=True, libraries=None, cuda=13):
     device code."""
     if libraries is None:
         libraries = (f"-L{libraries_of(cuda)}", f"-l:libcudart.so.{cuda}", "-l:libnccl.so.2", f"-l:libcublas.so.{cuda}",
-                     f"-l:libcublasLt.so.{cuda}")
+                     f"-l:libcublasLt.so.{cuda}", "-l:libcudnn.so.9")
     code = folder / "none.fatbin"
     code.write_text("no code of a device", encoding="utf-8")
     program = folder / f"{name}_{registered}_{cuda}"

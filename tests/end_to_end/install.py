@@ -38,7 +38,7 @@ class Installed(unittest.TestCase):
     def test_it_has_what_stands_in_for_the_libraries_of_cuda(self):
         tree = self.moved()
         for cuda, folder in ((13, "lib/manyworlds/capture"), (12, "lib/manyworlds/capture/cuda12")):
-            for name in (f"libcudart.so.{cuda}", "libnccl.so.2", f"libcublas.so.{cuda}", f"libcublasLt.so.{cuda}"):
+            for name in (f"libcudart.so.{cuda}", "libnccl.so.2", "libcudnn.so.9", f"libcublas.so.{cuda}", f"libcublasLt.so.{cuda}"):
                 self.assertTrue((tree / folder / name).exists(), name)
         done = subprocess.run([tree / "bin/manyworlds", "capture", "--to", self.directory / "captured", "--", "true"],
                               capture_output=True, text=True)
