@@ -175,6 +175,18 @@ TEST_CASE("an operation that is all of attention has the shape of its queries, k
         std::tuple(128, 256, 64, 16, 8, false));
 }
 
+TEST_CASE("a plan that is executed in a captured graph runs at each launch of that") {
+  GraphText graph;
+  graph.tensor(1, {64, 64}).tensor(2, {64, 64}).pointwise("relu_fwd", {1}, 2);
+  RecordText text;
+  text.create().call("cudnnBackendFinalize", "\"plan\":0," + graph.members());
+  text.call("cudaStreamBeginCapture", R"("stream":2,"graph":0)");
+  text.call("cudnnBackendExecute", R"("plan":0,"data":[],"workspace":null,"stream":2)");
+  text.call("cudaStreamEndCapture", R"("stream":2,"graph":0)");
+  for (int launch = 0; launch < 2; ++launch) text.call("cudaGraphLaunch", R"("graph":0,"stream":0)");
+  CHECK(operations(import_records({text})) == std::vector<std::string>(2, "cudnn relu_fwd on default stream"));
+}
+
 TEST_CASE("what is wrong with a graph in a record is said with its line") {
   const auto says = [](const std::string& members, const std::string& more = "") {
     RecordText text;
