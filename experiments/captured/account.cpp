@@ -131,6 +131,9 @@ void tell(const std::vector<RankRecord>& records, const std::vector<StepRange>& 
         fmt::format("Ranks that differ only in sizes of kernels and copies, by up to 5 %, have the largest: "
                     "{} operations of a rank at most.",
                     differing));
+  const bool has_cudnn = std::any_of(records.begin(), records.end(),
+                                     [](const RankRecord& record) { return !record.library_kernels.empty(); });
+  if (has_cudnn) notes.emplace_back("cuDNN asked for no workspace where it was captured, as it may on a device.");
   tell_kernels(tally, words, to);
   std::vector<std::string>& account = to.account;
   tell_steps(records, steps, options, account);

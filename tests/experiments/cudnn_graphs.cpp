@@ -92,6 +92,7 @@ GraphText attention(const std::vector<std::string>& comparisons, std::int64_t va
 TEST_CASE("two products with an exponential between them are attention, whatever masks the scores") {
   const auto plain = read(attention({}));
   CHECK(name_of(plain) == "cudnn attention_forward");
+  CHECK(has_line(plain.programs.notes, "cuDNN asked for no workspace"));
   const programs::AttentionShape& shape = *kernel_of(plain).shape.attention;
   CHECK(shape == programs::AttentionShape{KernelClass::cudnn_forward, kQueries, kKeys, kWidth, kSamples * kHeads,
                                           kSamples * 3, false, core::compute::Dtype::bf16});
