@@ -85,6 +85,11 @@ int main(int count, char** arguments) {
   if (strcmp(wrong, "type") == 0) set(made(17), 902, kDataType, 1, &B);
   if (strcmp(wrong, "late") == 0) set(queries(1), 906, kInt64, 1, &B);
   if (strcmp(wrong, "shapes") == 0) matmul(queries(1), queries(2), scores(3));
+  if (strcmp(wrong, "settings") == 0) {
+    void* of = made(13);
+    name(of, 750, queries(1)), name(of, 751, queries(1)), name(of, 753, queries(2));
+    final(of);
+  }
   if (strcmp(wrong, "kind") == 0) made(28);
   forward(handle, data, wrong);
   backward(handle, data);

@@ -150,6 +150,7 @@ class CaptureCudnn(unittest.TestCase):
                 ("attribute", "CUDNN_STATUS_BAD_PARAM: cudnnBackendSetAttribute: CUDNN_BACKEND_TENSOR_DESCRIPTOR has no attribute 4711"),
                 ("type", "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE"),
                 ("late", "CUDNN_BACKEND_TENSOR_DESCRIPTOR is finalized: its attributes stay"),
+                ("settings", "CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR must be a CUDNN_BACKEND_POINTWISE_DESCRIPTOR"),
                 ("shapes", "[3,8,256,64] by [3,8,256,64] is not [3,8,256,256]")):
             self.assert_fails(self.attention, wrong, said)
         self.assert_fails(self.convolution, "shape", "cudnnConvolutionForward: y is not of the shape that follows from the other")

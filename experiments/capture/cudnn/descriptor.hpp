@@ -49,7 +49,7 @@ inline constexpr int kHeuristicGraph = 201, kHeuristicResults = 202;
 inline constexpr int kConfigEngine = 300, kConfigWorkspace = 303, kConfigSharedMemory = 304;
 inline constexpr int kPlanConfig = 401, kPlanWorkspace = 402;
 inline constexpr int kForwardConvolution = 702, kDataConvolution = 708, kFilterConvolution = 714;
-inline constexpr int kPointwise = 750, kPointwiseX = 751;
+inline constexpr int kPointwise = 750, kMatmul = 1523, kRng = 2312;
 inline constexpr int kGraphOperations = 801, kGraphEngineCount = 802;
 inline constexpr int kTensorType = 901, kTensorDimensions = 902, kTensorStrides = 903, kTensorId = 906;
 inline constexpr int kTensorIsVirtual = 907, kTensorIsByValue = 908, kTensorRaggedOffset = 913;
@@ -60,8 +60,8 @@ inline constexpr int kResampleMode = 1700, kResampleForward = 1716, kResampleBac
 inline constexpr int kNormForwardMode = 2000, kNormBackwardMode = 2100;
 }  // namespace attribute
 namespace kind {
-inline constexpr int kEngine = 2, kEngineConfig = 3, kExecutionPlan = 5, kOperationGraph = 15, kVariantPack = 16;
-inline constexpr int kTensor = 17;
+inline constexpr int kEngine = 2, kEngineConfig = 3, kHeuristics = 4, kExecutionPlan = 5;
+inline constexpr int kOperationGraph = 15, kVariantPack = 16, kTensor = 17;
 }  // namespace kind
 
 /// How a call ended; `because` is for people, and empty of a success.

@@ -65,8 +65,25 @@ Outcome check_convolved(const Descriptor& of, const char* x_name, const char* w_
   return {kShapeMismatch, text_of(x) + " with the filter " + text_of(w) + " is not " + text_of(y)};
 }
 
-/// Which tensors and settings descriptors name are those of the kinds that they must be of.
+Outcome check_named(const Descriptor& of, int attribute, int kind) {
+  if (of.descriptor(attribute)->kind->number == kind) return {};
+  return {kDescriptorType, std::string("CUDNN_ATTR_") + attribute_of(*of.kind, attribute)->name +
+                               " must be a CUDNN_BACKEND_" + kind_of(kind)->name + "_DESCRIPTOR"};
+}
+
+/// The kinds of descriptors that attributes with settings name.
+constexpr struct {
+  int attribute, kind;
+} kSettings[] = {
+    {attribute::kForwardConvolution, 1}, {attribute::kDataConvolution, 1},   {attribute::kFilterConvolution, 1},
+    {attribute::kPointwise, 0},          {attribute::kMatmul, 18},           {attribute::kReduction, 21},
+    {attribute::kResampleForward, 24},   {attribute::kResampleBackward, 24}, {attribute::kRng, 32}};
+
+/// Whether the tensors and settings that a descriptor names are of the kinds that they must be of.
 Outcome check_kinds(const Descriptor& of) {
+  for (const auto& [attribute, kind] : kSettings)
+    if (of.descriptor(attribute) != nullptr)
+      if (Outcome wrong = check_named(of, attribute, kind); wrong.status != kFine) return wrong;
   for (const Attribute& one : of.kind->attributes) {
     if (one.role == Role::setting) continue;
     for (const auto& tensor : of.descriptors(one.number))
@@ -80,12 +97,6 @@ Outcome check_graph(const Descriptor& of) {
   for (const auto& operation : of.descriptors(attribute::kGraphOperations))
     if (*operation->kind->operation == '\0') return {kDescriptorType, "CUDNN_ATTR_OPERATIONGRAPH_OPS has what is none"};
   return {};
-}
-
-Outcome check_named(const Descriptor& of, int attribute, int kind) {
-  if (of.descriptor(attribute)->kind->number == kind) return {};
-  return {kDescriptorType, std::string("CUDNN_ATTR_") + attribute_of(*of.kind, attribute)->name +
-                               " must be a CUDNN_BACKEND_" + kind_of(kind)->name + "_DESCRIPTOR"};
 }
 
 Outcome check_pack(const Descriptor& of) {
@@ -122,6 +133,8 @@ Outcome check(const Descriptor& of) {
       return check_named(of, attribute::kConfigEngine, kind::kEngine);
     case kind::kExecutionPlan:
       return check_named(of, attribute::kPlanConfig, kind::kEngineConfig);
+    case kind::kHeuristics:
+      return check_named(of, attribute::kHeuristicGraph, kind::kOperationGraph);
     case kind::kVariantPack:
       return check_pack(of);
     default:

@@ -49,7 +49,8 @@ LegacyCall convolution(const char* call, const char* operation, const Tensor& fi
   LegacyCall of(call, operation);
   of.input(first.part, first.descriptor, first.data).input(second.part, second.descriptor, second.data);
   of.output(result.part, result.descriptor, result.data);
-  if (settings == nullptr || x == nullptr || w == nullptr) return of.output("convolution", nullptr, nullptr), of;
+  if (settings == nullptr) of.input("the convolution", nullptr, nullptr);
+  if (settings == nullptr || x == nullptr || w == nullptr) return of;  // which fails
   const auto& by = *static_cast<const ConvolutionSettings*>(settings);
   of.list("strides", by.strides).list("dilations", by.dilations).list("paddings", by.paddings);
   of.must_be(y_part, y, convolved(*static_cast<const TensorShape*>(x), *static_cast<const TensorShape*>(w), by));
