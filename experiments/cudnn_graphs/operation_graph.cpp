@@ -114,7 +114,7 @@ int bits_of(const std::string& dtype) {
                                                                            {"int32", 32},
                                                                            {"uint32", 32},
                                                                            {"int64", 64},
-                                                                           {"boolean", 8},
+                                                                           {"boolean", 1},
                                                                            {"int4", 4},
                                                                            {"uint4", 4},
                                                                            {"complex64", 64},

@@ -45,7 +45,7 @@ struct OperationGraph {
 /// more than 2^40 elements.
 OperationGraph operation_graph_of(const import::JsonView& line);
 
-/// Returns the bits of an element of a type, by its name in records; 0 of what is none.
+/// Returns the bits of an element of a type, by its name in records; 0 of what is none. Eight of `boolean` are a byte.
 int bits_of(const std::string& dtype);
 
 /// Returns the elements of a tensor, and the bytes that they take in memory: axes of stride 0 are there once.

@@ -156,8 +156,9 @@ TEST_CASE("a convolution has the operations of its definition in three dimension
 TEST_CASE("what is no product moves bytes, and types without a rate have no time") {
   GraphText norm;
   norm.tensor(1, {64, 768}).tensor(2, {64, 768}).tensor(3, {1, 768}, "fp32");
-  norm.operation("layer_norm_forward", "x 1, scale 3", "y 2");
-  CHECK(kernel_of(read(norm)).shape.bytes == 2 * 2 * 64 * 768 + 4 * 768);
+  norm.tensor(4, {64, 768}, "boolean").operation("layer_norm_forward", "x 1, scale 3", "y 2");
+  norm.pointwise("cmp_gt", {2, 1}, 4);
+  CHECK(kernel_of(read(norm)).shape.bytes == 2 * 2 * 64 * 768 + 4 * 768 + 64 * 768 / 8);
   GraphText of_integers;
   of_integers.tensor(1, {32, 16}, "int8").tensor(2, {16, 64}, "int8").tensor(3, {32, 64}, "int32").matmul(1, 2, 3);
   CHECK(!kernel_of(read(of_integers)).shape.is_known());

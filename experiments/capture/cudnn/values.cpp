@@ -92,7 +92,7 @@ struct DataType {
 /// By cudnnDataType_t.
 constexpr DataType kDataTypes[] = {
     {"fp32", 32}, {"fp64", 64},    {"fp16", 16},      {"int8", 8},        {"int32", 32}, {"int8x4", 32},
-    {"uint8", 8}, {"uint8x4", 32}, {"int8x32", 256},  {"bf16", 16},       {"int64", 64}, {"boolean", 8},
+    {"uint8", 8}, {"uint8x4", 32}, {"int8x32", 256},  {"bf16", 16},       {"int64", 64}, {"boolean", 1},
     {"fp8", 8},   {"fp8_e5m2", 8}, {"fast_fp8", 32},  {"fp8_e8m0", 8},    {"fp4", 4},    {"int4", 4},
     {"uint4", 4}, {"uint32", 32},  {"complex64", 64}, {"complex128", 128}};
 
