@@ -1,5 +1,5 @@
 // Convolutions by cuDNN's backend API and by its legacy API, in each direction, and the layers around them. Arguments: what
-// is done wrong, or nothing.
+// is done wrong, "vectors", or nothing.
 #include "cudnn.cuh"
 
 extern "C" {
@@ -41,23 +41,42 @@ struct Algorithm {
   int is_deterministic, math, reserved[3];
 };
 
-// 16 images of 64 channels and 56 x 56, by 128 filters of 3 x 3, every second place, padded by 1.
-static void by_graphs(void* handle, void* data) {
-  const int64_t two = 2, ones[] = {1, 1}, twos[] = {2, 2};
+// Every place of an image, or with a stride of 2, both padded by 1.
+static void* settings(int64_t stride) {
+  const int64_t two = 2, ones[] = {1, 1}, strides[] = {stride, stride};
   const int mode = 1, type = kFp32;
   void* by = made(1);
   set(by, 100, kDataType, 1, &type);
   set(by, 101, kConvolutionMode, 1, &mode);
-  set(by, 102, kInt64, 2, ones), set(by, 103, kInt64, 2, twos), set(by, 104, kInt64, 2, ones), set(by, 105, kInt64, 2, ones);
+  set(by, 102, kInt64, 2, ones), set(by, 103, kInt64, 2, strides), set(by, 104, kInt64, 2, ones), set(by, 105, kInt64, 2, ones);
   set(by, 106, kInt64, 1, &two);
-  final(by);
+  return final(by);
+}
+
+// 64 channels of 6 x 6 as 2 vectors of 32, by 32 filters of 3 x 3.
+static void by_vectors(void* handle, void* data) {
+  const int kInt8 = 3;
+  void* of = made(kForwardOperation);
+  name(of, 702, settings(1));
+  name(of, 704, tensor(1, {1, 2, 6, 6}, {72, 36, 6, 1}, kInt8, false, 32));
+  name(of, 703, tensor(2, {32, 2, 3, 3}, {18, 9, 3, 1}, kInt8, false, 32));
+  name(of, 705, tensor(3, {1, 1, 6, 6}, {36, 36, 6, 1}, kInt8, false, 32));
+  final(of);
+  const int64_t ids[] = {1, 2, 3};
+  void* pointers[] = {data, data, data};
+  fine(cudnnBackendExecute(handle, planned(handle, &of, 1), pack(ids, pointers, 3)), "execute");
+}
+
+// 16 images of 64 channels and 56 x 56, by 128 filters of 3 x 3, every second place, padded by 1.
+static void by_graphs(void* handle, void* data) {
+  void* by = settings(2);
   void *x = packed(1, {16, 64, 56, 56}, kBf16), *w = packed(2, {128, 64, 3, 3}, kBf16), *y = packed(3, {16, 128, 28, 28}, kBf16);
   const int kinds[] = {kForwardOperation, kDataOperation, kFilterOperation};
-  const int settings[] = {702, 708, 714};
+  const int convolutions[] = {702, 708, 714};
   const int parts[][3] = {{704, 703, 705}, {710, 709, 711}, {716, 715, 717}};  // of x, w and y, or of their gradients
   for (int direction = 0; direction < 3; ++direction) {
     void* of = made(kinds[direction]);
-    name(of, settings[direction], by);
+    name(of, convolutions[direction], by);
     name(of, parts[direction][0], x), name(of, parts[direction][1], w), name(of, parts[direction][2], y);
     final(of);
     const int64_t ids[] = {1, 2, 3};
@@ -107,6 +126,7 @@ int main(int count, char** arguments) {
   fine(cudnnCreate(&handle), "handle");
   fine(cudnnSetStream(handle, stream), "stream");
   by_graphs(handle, data);
+  if (strcmp(wrong, "vectors") == 0) by_vectors(handle, data);
   by_calls(handle, data, wrong);
   if (strcmp(wrong, "unserved") == 0) return cudnnRNNForward(handle);
   return cudnnDestroy(handle);

@@ -55,15 +55,17 @@ inline void* final(void* descriptor) {
 }
 
 // A tensor of four dimensions, with strides as they stand in the list; virtual ones have ids from 100 on.
-inline void* tensor(int64_t id, const int64_t (&dimensions)[4], const int64_t (&strides)[4], int type, bool is_by_value = false) {
+inline void* tensor(int64_t id, const int64_t (&dimensions)[4], const int64_t (&strides)[4], int type, bool is_by_value = false,
+                    int64_t vectors = 1) {
   void* of = made(17);
-  const int64_t alignment = 16;
+  const int64_t alignment = 16, channels = 1;
   const bool is_virtual = id >= 100, yes = true;
   set(of, 901, kDataType, 1, &type);
   set(of, 902, kInt64, 4, dimensions);
   set(of, 903, kInt64, 4, strides);
   set(of, 906, kInt64, 1, &id);
   set(of, 900, kInt64, 1, &alignment);
+  if (vectors > 1) set(of, 904, kInt64, 1, &vectors), set(of, 905, kInt64, 1, &channels);
   if (is_virtual) set(of, 907, kBoolean, 1, &yes);
   if (is_by_value) set(of, 908, kBoolean, 1, &yes);
   return final(of);

@@ -135,6 +135,13 @@ class CaptureCudnn(unittest.TestCase):
         _, lines = self.capture(self.convolution, "small")
         self.assertTrue(all(line["beyond_allocation"] == "data" for line in lines if "operations" in line and "plan" not in line))
 
+    def test_vectors_of_channels_count_as_their_elements(self):
+        _, lines = self.capture(self.convolution, "vectors")
+        of_vectors = [line for line in lines if line["call"] == "cudnnBackendFinalize"][3]
+        self.assertEqual([tensor["dims"] for tensor in of_vectors["tensors"]], [[1, 64, 6, 6], [32, 64, 3, 3], [1, 32, 6, 6]])
+        told, _ = self.program()  # int8 has no rate
+        self.assertIn("1 kernels of 1 launches have no time, as nothing says their cost: 'cudnn convolution_forward'", told)
+
     def test_two_captures_are_equal_but_for_times(self):
         for program in (self.attention, self.convolution):
             first, second = (without_times(self.capture(program)[1]) for _ in range(2))

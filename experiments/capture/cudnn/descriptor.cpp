@@ -60,6 +60,19 @@ std::vector<std::int64_t> Descriptor::int64s(int attribute) const {
   return all;
 }
 
+bool Descriptor::has_vectors() const {
+  const std::vector<std::int64_t> count = int64s(attribute::kTensorVectorCount);
+  return !count.empty() && count.front() > 1;
+}
+
+std::vector<std::int64_t> Descriptor::dimensions() const {
+  std::vector<std::int64_t> all = int64s(attribute::kTensorDimensions);
+  const std::vector<std::int64_t> axis = int64s(attribute::kTensorVectorAxis);
+  const std::size_t of = axis.empty() ? 1 : static_cast<std::size_t>(axis.front());
+  if (has_vectors() && of < all.size()) all[of] *= int64s(attribute::kTensorVectorCount).front();
+  return all;
+}
+
 int Descriptor::number(int attribute, int otherwise) const {
   const auto found = values.find(attribute);
   if (found == values.end() || found->second.count < 1) return otherwise;

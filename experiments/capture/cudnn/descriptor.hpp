@@ -29,6 +29,9 @@ struct Descriptor {
 
   /// The elements of an attribute; none if it is not set.
   std::vector<std::int64_t> int64s(int attribute) const;
+  /// The dimensions of a tensor in elements, also along the axis whose elements are vectors (CUDNN_TENSOR_NCHW_VECT_C).
+  std::vector<std::int64_t> dimensions() const;
+  bool has_vectors() const;
   /// The first element of an attribute whose type has 1 or 4 bytes; `otherwise` if it is not set.
   int number(int attribute, int otherwise = 0) const;
   /// What an attribute names; null if it is not set.
@@ -52,7 +55,8 @@ inline constexpr int kForwardConvolution = 702, kDataConvolution = 708, kFilterC
 inline constexpr int kPointwise = 750, kMatmul = 1523, kRng = 2312;
 inline constexpr int kGraphOperations = 801, kGraphEngineCount = 802;
 inline constexpr int kTensorType = 901, kTensorDimensions = 902, kTensorStrides = 903, kTensorId = 906;
-inline constexpr int kTensorIsVirtual = 907, kTensorIsByValue = 908, kTensorRaggedOffset = 913;
+inline constexpr int kTensorVectorCount = 904, kTensorVectorAxis = 905, kTensorIsVirtual = 907, kTensorIsByValue = 908,
+                     kTensorRaggedOffset = 913;
 inline constexpr int kPackIds = 1000, kPackPointers = 1001, kPackWorkspace = 1003;
 inline constexpr int kEngineGraph = 1300, kEngineIndex = 1301;
 inline constexpr int kReductionOperator = 1600, kReduction = 1612;

@@ -40,8 +40,7 @@ Outcome check_convolution(const Descriptor& of) {
 Extents dimensions_of(const Descriptor& operation, const std::string& member) {
   for (const Attribute& one : operation.kind->attributes)
     if (one.member == member)
-      if (const Descriptor* tensor = operation.descriptor(one.number))
-        return tensor->int64s(attribute::kTensorDimensions);
+      if (const Descriptor* tensor = operation.descriptor(one.number)) return tensor->dimensions();
   return {};
 }
 

@@ -46,12 +46,13 @@ std::string texts(const std::vector<T>& all, Text text_of) {
 GraphTensor tensor_of(const Descriptor& of) {
   GraphTensor tensor;
   tensor.id = of.int64s(attribute::kTensorId).front();
-  tensor.dimensions = of.int64s(attribute::kTensorDimensions);
+  tensor.dimensions = of.dimensions();
   tensor.strides = of.int64s(attribute::kTensorStrides);
   tensor.type = of.number(attribute::kTensorType);
   tensor.is_virtual = of.number(attribute::kTensorIsVirtual) != 0;
   tensor.is_by_value = of.number(attribute::kTensorIsByValue) != 0;
   tensor.is_ragged = of.descriptor(attribute::kTensorRaggedOffset) != nullptr;
+  tensor.has_vectors = of.has_vectors();
   return tensor;
 }
 
@@ -129,7 +130,7 @@ void describe_data(Line& line, const OperationGraph& graph, const std::vector<co
     if (tensor.is_virtual) continue;
     data += (data.size() > 1 ? ",[" : "[") + std::to_string(tensor.id) + "," + place(pointers[i]) + "]";
     const auto found = session().memory.find(pointers[i]);
-    if (found && !tensor.is_ragged && !tensor.is_by_value)
+    if (found && !tensor.is_ragged && !tensor.has_vectors && !tensor.is_by_value)
       is_beyond = is_beyond || found->reach(reached_bytes(tensor)) != Reach::within;
   }
   line.json("data", data + "]");

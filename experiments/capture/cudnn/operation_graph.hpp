@@ -11,14 +11,15 @@
 
 namespace manyworlds::experiments::capture::cudnn {
 
-/// `id` is unique in a graph. A virtual tensor is never in memory, and one by value is the host's; `ragged` is the id
-/// of a tensor of offsets, with which the extents are the largest ones (0: none).
+/// `id` is unique in a graph. A virtual tensor is never in memory, and one by value is the host's. The extents of a
+/// ragged one are the largest ones, as its offsets are on the device. Where elements lie in vectors, dimensions count
+/// elements, and strides are those of vectors.
 struct GraphTensor {
   std::int64_t id = 0;
   std::vector<std::int64_t> dimensions, strides;
   int type = 0;  // cudnnDataType_t
   bool is_virtual = false, is_by_value = false;
-  bool is_ragged = false;
+  bool is_ragged = false, has_vectors = false;
 };
 
 struct GraphOperation {
