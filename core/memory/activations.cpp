@@ -2,13 +2,13 @@
 #include "core/memory/activations.hpp"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "core/memory/allocator.hpp"
 #include "core/workload/build/replica_traffic.hpp"
-#include "core/workload/layer/context_exchange.hpp"
-#include "core/workload/layer/expert_load.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::memory {
@@ -43,42 +43,17 @@ TensorBytes weight_gradient_inputs(const std::vector<Operator>& operators) {
   return sum;
 }
 
-/// Returns the keys and values that a rank has gathered from others, with their gradients: of all in 16 bits, or of its
-/// own block and of the one that arrives in fp32.
-std::int64_t gathered_attention_bytes(const Strategy& strategy, RankShapes shapes) {
-  if (strategy.cp == 1) return 0;
-  if (strategy.cp_comm == workload::ContextExchange::all_gather)
-    return 2 * workload::gathered_key_bytes(shapes, strategy.cp);
-  if (strategy.cp_comm != workload::ContextExchange::gathered_blocks) return 0;
-  if (!strategy.stack.grouped_query_fusion) shapes.kv_heads = shapes.heads;
-  return workload::gathered_key_bytes(shapes, strategy.cp) + 2 * 2 * workload::gathered_key_bytes(shapes, 1);
-}
-
-/// Returns the working memory of a layer's backward pass at its maximum: gradients before and after the activation
-/// function of the feed-forward layer, or of tokens before and after they are sent back to their ranks, or before and
-/// after the softmax of the attention scores, or keys and values gathered from all ranks with their gradients,
-/// whichever are largest; plus the gradients of the residual stream and of copied experts. While the activation
-/// function's gradient is computed, the gradient of its output has the place of that output, which is no longer saved.
+/// Returns the working memory of a layer's backward pass at its maximum: that of the part that has most, and the
+/// gradients of the residual stream.
 std::int64_t working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind,
                            std::int64_t expert_rank) {
-  const RankShapes shapes = workload::rank_shapes(model, strategy, kind);
-  const std::int64_t ffn_tensors = model.activation == workload::Activation::swiglu ? 2 : 1;
-  std::int64_t ffn_elements = shapes.tokens * shapes.ffn, sent_elements = 0, delayed_elements = 0,
-               copied_gradient_bytes = 0;
-  if (kind.experts) {
-    const workload::ExpertLoad load = workload::expert_load(model, strategy, kind);
-    const std::int64_t rows = workload::rank_load(model, strategy, load, expert_rank).computed;
-    ffn_elements = rows * shapes.expert_ffn;
-    sent_elements = (strategy.ep * strategy.etp > 1 ? 2 : 1) * rows * shapes.hidden;
-    // Delayed weight gradients need the gradient of the experts' output until they are computed.
-    if (strategy.stack.delay_expert_weights) delayed_elements = rows * shapes.hidden;
-    copied_gradient_bytes = static_cast<std::int64_t>(load.copied.size()) * workload::gradient_bytes(strategy) *
-                            workload::expert_parameters(model, strategy.etp);
-  }
-  const std::int64_t feed_forward =
-      2 * (std::max(ffn_tensors * ffn_elements, sent_elements) + delayed_elements) + copied_gradient_bytes;
-  const std::int64_t gathered_bytes = gathered_attention_bytes(strategy, shapes);
-  return std::max({feed_forward, 2 * score_bytes(model, strategy), gathered_bytes}) + shapes.hidden_bytes();
+  std::int64_t maximum = 0, stream = 0;
+  workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
+    const workload::PartOnRank on_rank(branch.model, strategy, branch.kind, expert_rank);
+    maximum = std::max(maximum, branch.part.working_bytes(on_rank));
+    stream = std::max(stream, on_rank.shapes.hidden_bytes());
+  });
+  return maximum + stream;
 }
 
 /// Returns the size of the largest 16-bit weight gradient, which is added to those of earlier micro-batches afterwards.
@@ -100,7 +75,7 @@ std::int64_t largest_gradient(const std::vector<Operator>& operators) {
 
 LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const LayerKey& key) {
   std::vector<Operator> operators = workload::layer_operators(model, strategy, key.kind, key.expert_rank);
-  workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy));
+  workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy, key.kind));
   LayerBytes layer;
   layer.saved = saved(operators);
   layer.offloaded = workload::offloaded_bytes(operators, key.policy);
@@ -117,6 +92,7 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   EmbeddingHeadBytes embedding_head;
   embedding_head.embedding = saved(workload::embedding_operators(model, strategy));
   std::vector<Operator> head = workload::head_operators(model, strategy);
+  if (head.empty()) return embedding_head;
   head.back().saved_bytes -= 4 * logits;
   embedding_head.head_weight_gradient_inputs = weight_gradient_inputs(head);
   embedding_head.head = saved(head);
@@ -135,10 +111,18 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   return embedding_head;
 }
 
-std::int64_t score_bytes(const Model& model, const Strategy& strategy) {
-  if (strategy.stack.attention != workload::AttentionKernel::unfused) return 0;
-  const RankShapes shapes = workload::rank_shapes(model, strategy);
-  return 2 * shapes.samples * shapes.heads * shapes.sequence * shapes.keys;
+std::int64_t shared_buffer_bytes(const Model& model, const Strategy& strategy) {
+  std::int64_t maximum = 0;
+  std::set<workload::LayerKind> known;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const workload::LayerKind kind = model.layer_kind(layer);
+    if (!known.insert(kind).second) continue;
+    workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
+      const workload::PartOnRank on_rank(branch.model, strategy, branch.kind, 0);
+      maximum = std::max(maximum, branch.part.shared_buffer_bytes(on_rank));
+    });
+  }
+  return maximum;
 }
 
 }  // namespace manyworlds::core::memory

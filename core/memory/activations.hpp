@@ -56,7 +56,7 @@ struct EmbeddingHeadBytes {
 
 EmbeddingHeadBytes embedding_head_bytes(const workload::Model& model, const workload::Strategy& strategy);
 
-/// Returns the bytes of the 16-bit scores of one attention layer if attention is not fused, otherwise 0.
-std::int64_t score_bytes(const workload::Model& model, const workload::Strategy& strategy);
+/// Returns the bytes of the buffer that all layers share: scores in 16 bits, if attention is not fused.
+std::int64_t shared_buffer_bytes(const workload::Model& model, const workload::Strategy& strategy);
 
 }  // namespace manyworlds::core::memory

@@ -28,7 +28,7 @@ std::int64_t workspace_bytes(const Model& model, const Strategy& strategy, const
   if (stack.layers == workload::LayerLibrary::transformer_engine)
     sum += (model.has_experts() ? 1 + kExpertStreams : 1) * mib_to_bytes(gpu.engine_workspace_mib);
   else
-    sum += score_bytes(model, strategy);  // Megatron-LM's unfused attention has one buffer of scores for all layers
+    sum += shared_buffer_bytes(model, strategy);
   return sum;
 }
 

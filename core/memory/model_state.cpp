@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {

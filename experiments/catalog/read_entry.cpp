@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/catalog/calibration.hpp"
+#include "experiments/config/architecture.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
@@ -58,9 +59,14 @@ GuessedRange read_range(const Node& node, const OptionInfo& info, const SourcedV
   return range;
 }
 
+bool is_architecture(const OptionInfo& info) {
+  return info.unit == "structure";
+}
+
 SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Provenance provenance) {
   const Node *value = &node, *range = nullptr;
-  if (node.kind == Node::Kind::mapping) {
+  const bool is_structure = is_architecture(info) && node.find("value") == nullptr;
+  if (node.kind == Node::Kind::mapping && !is_structure) {
     value = nullptr;
     for (const Entry& entry : node.entries) {
       if (entry.key == "value")
@@ -78,6 +84,7 @@ SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Proven
   }
   if (provenance.source.empty() || provenance.certainty.empty())
     node.fail(fmt::format("value '{}' needs a source and a certainty (read, known, fitted or guess)", info.name));
+  if (is_architecture(info)) check_architecture(*value, value->text);
   SourcedValue result{import::read_value(*value, info, info.name), provenance.source, provenance.certainty, {}};
   if (range) result.range = read_range(*range, info, result);
   return result;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
+#include "experiments/config/architecture.hpp"
 #include "experiments/config/collective_groups.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/expert_routing.hpp"
@@ -296,6 +297,11 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.limit = from_settings(limit_options(), settings, "limit.");
   target.fluid = from_settings(fluid_options(), settings, "fluid.");
   target.model = from_settings(core::workload::model_options(), settings, "model.");
+  try {
+    target.model.architecture = architecture_of(target.model);
+  } catch (const core::InputError& error) {
+    config.architecture_error = error.what();
+  }
   RoutingChoice routing = routing_of(settings, config.inputs.get(), target.model);
   target.model.routing = std::move(routing.routing);
   config.routing_error = std::move(routing.error);

@@ -52,7 +52,8 @@ struct ExperimentConfig {
   Training training;
   std::string topology;
   core::OptionSet topology_options;
-  std::string routing_error;  // why the routing does not fit the model; empty: it fits
+  std::string architecture_error;  // why the architecture does not fit the model; empty: it fits
+  std::string routing_error;       // why the routing does not fit the model; empty: it fits
   Faults faults;
   std::shared_ptr<const Inputs> inputs;  // may be null if no setting names a file
   ProgramChoice program;

@@ -65,6 +65,18 @@ std::vector<std::string> unknown_of_model(const Settings& experiment, const Sett
   return unknown;
 }
 
+/// Throws InputError for what of a model no target writes.
+void require_written(const Settings& experiment, const EmitTarget& target) {
+  const auto refuse = [&](const char* key, const std::string& value) {
+    throw core::InputError(fmt::format("'{}' is {}, which is not written for {}", key, value, target.framework),
+                           "--emit");
+  };
+  if (!experiment.text("model.architecture").empty()) refuse("model.architecture", "given");
+  const std::string activation = experiment.text("model.activation"), position = experiment.text("model.position");
+  if (activation != "gelu" && activation != "swiglu") refuse("model.activation", activation);
+  if (position == "none") refuse("model.position", position);
+}
+
 }  // namespace
 
 const std::vector<EmitTarget>& emit_targets() {
@@ -129,6 +141,7 @@ EmittedJob emit_job(const EmitTarget& target, const Settings& experiment, const 
   if (has_programs(experiment))
     throw core::InputError("a program that is given is no model and no strategy, and no job is launched with it",
                            kProgramFile);
+  require_written(experiment, target);
   EmittedJob emitted = target.emit(experiment, like);
   const Job job = read_job({target.file, emitted.text}, {{}, gpus_of(experiment)}, catalog);
   emitted.other_stack = other_stack_text(experiment, job);

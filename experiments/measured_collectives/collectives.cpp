@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/collective/algorithms/registry.hpp"
-#include "core/workload/layer/experts.hpp"
+#include "core/workload/parts/routed_experts.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/measured_collectives/published_collectives.hpp"

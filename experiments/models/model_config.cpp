@@ -6,7 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/carried_keys.hpp"
 #include "experiments/models/config_reader.hpp"
 #include "experiments/models/families.hpp"

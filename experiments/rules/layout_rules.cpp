@@ -19,6 +19,11 @@ std::int64_t replicas_in_node(const ExperimentConfig& config) {
   return s.cp * std::clamp<std::int64_t>(tensor_groups / (s.cp * replica_stride), 1, std::max<std::int64_t>(s.dp, 1));
 }
 
+/// Whether attention is not left out of the model's architecture altogether.
+bool attends(const ExperimentConfig& config) {
+  return config.configuration.model.heads > 0;
+}
+
 }  // namespace
 
 std::vector<Rule> model_rules() {
@@ -34,12 +39,13 @@ std::vector<Rule> model_rules() {
            }),
       rule("hidden_by_heads", "model.hidden", "without head_dim, hidden must be a multiple of heads", {kArguments},
            [](const ExperimentConfig& e) -> Violation {
-             if (e.configuration.model.head_dim > 0) return std::nullopt;
+             if (e.configuration.model.head_dim > 0 || !attends(e)) return std::nullopt;
              return check_divisible("hidden", e.configuration.model.hidden, "heads", e.configuration.model.heads);
            }),
       rule("heads_by_kv_heads", "model.kv_heads", "heads must be a multiple of kv_heads",
            {"Ainslie et al. 2023 (GQA), section 2.2: every group has as many query heads"},
-           [](const ExperimentConfig& e) {
+           [](const ExperimentConfig& e) -> Violation {
+             if (!attends(e)) return std::nullopt;
              return check_divisible("heads", e.configuration.model.heads, "kv_heads", e.configuration.model.kv());
            }),
       rule("heads_by_tp", "strategy.tp", "heads must be a multiple of tp", {kTransformerConfig},
@@ -61,7 +67,8 @@ std::vector<Rule> model_rules() {
              return check_divisible("hidden", e.configuration.model.hidden, "tp", e.configuration.strategy.tp);
            }),
       rule("ffn_hidden_by_tp", "strategy.tp", "ffn_hidden must be a multiple of tp", {kDivide},
-           [](const ExperimentConfig& e) {
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.configuration.model.architecture) return std::nullopt;  // checked by parts_by_ranks
              return check_divisible("ffn_hidden", e.configuration.model.ffn(), "tp", e.configuration.strategy.tp);
            }),
   };

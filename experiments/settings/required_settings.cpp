@@ -109,6 +109,8 @@ std::pair<std::string, std::string> missing_in(const Settings& settings, Scope s
       const bool graph_is_read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are the file's
       if ((single_gpu_node || graph_is_read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
       if (graph_is_read && key == "cluster.nic_gbps") continue;
+      const core::OptionValue* described = settings.value("model.architecture");
+      if (key == "model.heads" && described != nullptr && !std::get<std::string>(*described).empty()) continue;
       if (!step_needs(key) || (key.starts_with("model.") && has_programs(settings))) continue;
       if (scope == Scope::network && !network_needs(key)) continue;
       return {given, missing_message(settings, section, given, info)};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "experiments/config/architecture.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
 #include "experiments/text/nearest.hpp"
@@ -21,6 +22,7 @@ using import::Entry;
 using import::Node;
 
 constexpr const char* kSequence = "model.sequence";
+constexpr const char* kArchitecture = "model.architecture";
 
 Node place_of_entry(const Entry& entry) {
   Node at;
@@ -32,6 +34,7 @@ Node place_of_entry(const Entry& entry) {
 }  // namespace
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
+  if (path == kArchitecture) check_architecture(at, std::get<std::string>(value));
   settings_.set(path, std::move(value));
   if (path == kSequence) settings_.erase(deferred_mark(kSequence));
   record_place(path, at);

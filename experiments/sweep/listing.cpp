@@ -1,7 +1,8 @@
 // Rows of `manyworlds list`.
 #include "core/collective/algorithms/registry.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/schedule/schedule.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "experiments/config/architecture.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/rules/validity.hpp"
 #include "experiments/sweep/schema.hpp"
@@ -71,15 +72,32 @@ std::vector<ListEntry> libraries(const Catalog& catalog) {
   return rows;
 }
 
+ListEntry with_options(const std::string& name, const std::string& help, const std::vector<OptionInfo>& options) {
+  ListEntry row{name, help, {}};
+  for (const OptionInfo& info : options) {
+    const std::string otherwise = has_default(info) ? "default " + value_text(info.default_value) : "must be given";
+    row.details.emplace_back(info.name, fmt::format("{}; {}, {}", info.help, import::expected_text(info), otherwise));
+  }
+  return row;
+}
+
 std::vector<ListEntry> components(const Section& section) {
   std::vector<ListEntry> rows;
-  for (const Choice& one : section.choices) {
-    ListEntry row{one.name, one.help, {}};
-    for (const OptionInfo& info : one.options)
-      row.details.emplace_back(info.name, fmt::format("{}; {}, default {}", info.help, import::expected_text(info),
-                                                      value_text(info.default_value)));
-    rows.push_back(std::move(row));
-  }
+  for (const Choice& one : section.choices) rows.push_back(with_options(one.name, one.help, one.options));
+  return rows;
+}
+
+/// Returns the types of parts that an architecture may list, and the options that all of them have.
+std::vector<ListEntry> parts() {
+  std::vector<ListEntry> rows;
+  for (const core::workload::PartType& type : core::workload::part_types())
+    rows.push_back(with_options(type.name, type.help, type.options));
+  std::vector<OptionInfo> of_all = core::workload::branch_options().infos();
+  rows.push_back(
+      with_options("(every part)", "how it stands on the residual stream; and the options of model, below", of_all));
+  std::vector<std::string> names;
+  for (const OptionInfo& info : part_model_options()) names.push_back(info.name);
+  rows.back().details.emplace_back("of model", fmt::format("{}", fmt::join(names, ", ")));
   return rows;
 }
 
@@ -166,7 +184,8 @@ std::pair<std::string, std::string> parameters_of(const CatalogEntry& entry) {
   core::OptionSet values;
   for (const auto& [key, sourced] : entry.values)
     if (key != "carried") values.insert({key, sourced.value});  // no parameter depends on it
-  const auto model = core::workload::model_options().make(values);
+  auto model = core::workload::model_options().make(values);
+  model.architecture = architecture_of(model);
   const auto billions = [](std::int64_t count) { return fmt::format("{:.4g}", static_cast<double>(count) / 1e9); };
   return {billions(core::workload::model_parameters(model)), billions(core::workload::active_parameters(model))};
 }
@@ -199,9 +218,9 @@ std::vector<std::vector<std::string>> list_table(const std::string& kind, const 
 }
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",       "models",     "clusters",    "stacks",
-                                            "libraries",  "topologies", "collectives", "schedules",
-                                            "transports", "routings",   "rules"};
+  static const std::vector<std::string> all{"gpus",      "models",     "parts",      "clusters",
+                                            "stacks",    "libraries",  "topologies", "collectives",
+                                            "schedules", "transports", "routings",   "rules"};
   return all;
 }
 
@@ -211,6 +230,7 @@ std::vector<ListEntry> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "transports") return components(*find_section(config_schema().subsections, "transport"));
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return pipeline_schedules();
+  if (kind == "parts") return parts();
   if (kind == "rules") return validity_rules();
   if (kind == "stacks") return stacks(catalog);
   if (kind == "libraries") return libraries(catalog);

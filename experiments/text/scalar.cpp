@@ -238,6 +238,7 @@ void check_range(const OptionValue& value, const OptionInfo& info, const std::st
 }
 
 OptionValue read_value(const Node& node, const OptionInfo& info, const std::string& key) {
+  if (info.unit == "structure" && node.kind == Node::Kind::mapping) return flow_text(node);
   const bool list = info.is_list && node.kind == Node::Kind::sequence;
   if (node.kind != Node::Kind::scalar && !list) refuse(node, info, key);
   OptionValue value;

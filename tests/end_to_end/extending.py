@@ -19,7 +19,7 @@ import unittest
 ROOT = pathlib.Path(os.environ["MANYWORLDS_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["MANYWORLDS_BUILD_DIR"])
 PAGE = ROOT / "docs" / "extending.md"
-KINDS = ["topology", "collective algorithm", "transport", "pipeline schedule", "operator", "strategy key", "catalog entry", "column",
+KINDS = ["topology", "collective algorithm", "transport", "pipeline schedule", "part", "strategy key", "catalog entry", "column",
          "verb"]
 # What the copy is configured with: as the build under test is, so that the compiler's cache knows what no example changes.
 SETTINGS = ["CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS", "MANYWORLDS_WERROR", "MANYWORLDS_SANITIZE", "CCACHE",

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/analysis/costs.hpp"
 #include "tests/experiments/sweeps.hpp"
 

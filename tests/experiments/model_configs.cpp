@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/listed_error.hpp"
 #include "experiments/text/text.hpp"

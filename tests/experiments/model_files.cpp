@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/model_config.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"

@@ -1,7 +1,7 @@
 // Routing as users give it: balanced, Zipf's law, and measured tables.
 #include <catch2/catch.hpp>
 
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"

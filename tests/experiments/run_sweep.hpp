@@ -6,7 +6,7 @@
 
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/step/run/simulation_context.hpp"
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 namespace manyworlds::experiments::testing {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/costs/scaling_law.hpp"
 #include "experiments/sweep/best.hpp"
 #include "farm/best/best_selection.hpp"

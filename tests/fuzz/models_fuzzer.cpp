@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/model_config.hpp"
 #include "tests/fuzz/json_mutator.hpp"
 #include "tests/fuzz/work_folder.hpp"

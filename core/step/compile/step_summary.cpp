@@ -8,6 +8,7 @@
 #include "core/step/layout/keys.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 
 namespace manyworlds::core::step {
 namespace {

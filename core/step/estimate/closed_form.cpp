@@ -12,9 +12,9 @@
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
-#include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {

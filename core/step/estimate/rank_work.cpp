@@ -5,6 +5,7 @@
 #include "core/step/layout/interference.hpp"
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {

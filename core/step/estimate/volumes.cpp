@@ -12,9 +12,9 @@
 #include "core/step/estimate/strided_collectives.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/activation_policy.hpp"
-#include "core/workload/layer/experts.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/parts/routed_experts.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
-#include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {

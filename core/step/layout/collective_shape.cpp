@@ -1,7 +1,7 @@
 // The shapes of a step's collectives: the library's choice, or the kernels that the stack has for experts' tokens.
 #include "core/collective/library/token_exchange.hpp"
 #include "core/step/layout/rank_layout.hpp"
-#include "core/workload/layer/experts.hpp"
+#include "core/workload/parts/routed_experts.hpp"
 
 namespace manyworlds::core::step {
 

@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 
 namespace manyworlds::core::step {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/workload/layer/activation_policy.hpp"
-#include "core/workload/layer/operator_parts.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -81,9 +81,10 @@ class StageBuilder {
     const auto [known, is_new] = layers_.try_emplace({kind, policy}, ModelPart{0});
     if (!is_new) return known->second;
     std::vector<Operator> operators = layer_operators(model_, strategy_, kind, expert_rank_);
-    apply_activation_policy(operators, policy, rank_shapes(model_, strategy_));
+    apply_activation_policy(operators, policy, rank_shapes(model_, strategy_, kind));
     const std::int64_t offloaded = offloaded_bytes(operators, policy);
-    known->second = add(name_of(kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));
+    known->second =
+        add(layer_name(model_, kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));
     parts_[known->second].offloaded_bytes = offloaded;
     return known->second;
   }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/workload/model/architecture.hpp"
+
 namespace manyworlds::core::workload {
 namespace {
 
@@ -156,7 +158,8 @@ void record_cost(KernelCosts& costs, const compute::Kernel& kernel, const comput
     if (const auto* found = gpu.measured->find(entry->first)) entry->second.measured = *found;
 }
 
-std::string_view name_of(LayerKind kind) {
+std::string_view layer_name(const Model& model, LayerKind kind) {
+  if (model.architecture) return model.architecture->block_of(kind).name;
   if (kind.windowed) return kind.experts ? "windowed_expert_layer" : "windowed_layer";
   return kind.experts ? "expert_layer" : "layer";
 }

@@ -29,8 +29,9 @@ struct CostSources {
 };
 using KernelCosts = std::map<compute::MeasurementKey, CostSources>;
 
-/// Returns the layer's name in tables: layer, expert_layer, windowed_layer, windowed_expert_layer.
-std::string_view name_of(LayerKind kind);
+/// Returns the layer's name in tables: layer, expert_layer, windowed_layer, windowed_expert_layer, or that of its
+/// block.
+std::string_view layer_name(const Model& model, LayerKind kind);
 
 /// Sets the cost of every kernel of an embedding, a layer or a head. `costs` may be null.
 void kernel_cost(std::string_view part, const RankShapes& shapes, const compute::Gpu& gpu,

@@ -1,7 +1,7 @@
 // The rank classes of a parallel configuration.
 #include "core/workload/layer/rank_class.hpp"
 
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::workload {

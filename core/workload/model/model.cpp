@@ -16,8 +16,9 @@ const OptionTable<Model>& model_options() {
              "tokens of the vocabulary; the table is padded to a multiple of 128 x tp", {1, 10'000'000}),
       option("sequence", &Model::sequence, "tokens of one sample", {1, 16'777'216}, "tokens"),
       choice("norm", &Model::norm, {"layer_norm", "rms_norm"}, "normalisation"),
-      choice("activation", &Model::activation, {"gelu", "swiglu"}, "feed-forward activation; swiglu has a gate matrix"),
-      choice("position", &Model::position, {"learned", "rotary"}, "position encoding"),
+      choice("activation", &Model::activation, {"gelu", "swiglu", "geglu", "relu", "squared_relu"},
+             "feed-forward activation; swiglu and geglu have a gate matrix"),
+      choice("position", &Model::position, {"learned", "rotary", "none"}, "position encoding"),
       option("tied_embeddings", &Model::tied_embeddings, "the output layer shares the embedding's weights"),
       option("biases", &Model::biases, "linear layers carry a bias"),
       option("dropout", &Model::dropout, "dropout masks are saved for the backward pass"),
@@ -42,6 +43,11 @@ const OptionTable<Model>& model_options() {
              {0, 16'777'216}, "tokens"),
       option("window_every", &Model::window_every, "one layer in so many, from the first on, has the window",
              {1, 10'000}),
+      option(
+          "architecture", &Model::architecture_text,
+          "blocks of parts, and which of them each layer is, where layers are not attention and a feed-forward network "
+          "or experts",
+          {}, "structure"),
   };
   return table;
 }

@@ -1,4 +1,5 @@
-// The dimensions of a decoder-only transformer: GPT style (Brown et al. 2020) or Llama style (Touvron et al. 2023).
+// The dimensions of a model. By themselves they describe a decoder-only transformer, GPT style (Brown et al. 2020) or
+// Llama style (Touvron et al. 2023); with an architecture they are the defaults of the parts that it lists.
 #pragma once
 
 #include <compare>
@@ -12,17 +13,20 @@
 namespace manyworlds::core::workload {
 
 enum class Norm : std::uint8_t { layer_norm, rms_norm };
-enum class Activation : std::uint8_t { gelu, swiglu };
-enum class Position : std::uint8_t { learned, rotary };
+enum class Activation : std::uint8_t { gelu, swiglu, geglu, relu, squared_relu };
+enum class Position : std::uint8_t { learned, rotary, none };
 enum class Attention : std::uint8_t { multi_head, latent };
 
 /// The properties in which the layers of a model differ.
 struct LayerKind {
-  bool experts = false;    // the feed-forward part is a mixture of experts
-  bool windowed = false;   // attention looks back `window` tokens
-  std::uint32_t load = 0;  // index into Routing::loads, if experts get unequal numbers of tokens
+  bool experts = false;     // the feed-forward part is a mixture of experts
+  bool windowed = false;    // attention looks back `window` tokens
+  std::uint32_t load = 0;   // index into Routing::loads, if experts get unequal numbers of tokens
+  std::uint32_t block = 0;  // block of the model's architecture, counted from 1; 0: the model has none
   auto operator<=>(const LayerKind&) const = default;
 };
+
+struct Architecture;
 
 struct Model {
   std::int64_t layers = 0;
@@ -59,21 +63,32 @@ struct Model {
   std::int64_t window = 0;        // tokens that an attention layer looks back; 0: all
   std::int64_t window_every = 1;  // one layer in so many has the window, the others see all tokens
 
+  std::string architecture_text;  // blocks and layers as JSON; empty: the transformer that these options describe
+  std::shared_ptr<const Architecture> architecture = nullptr;  // made of it; null if it is empty
+
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t ffn() const { return ffn_hidden > 0 ? ffn_hidden : 4 * hidden; }
-  std::int64_t head_width() const { return head_dim > 0 ? head_dim : hidden / heads; }
+  std::int64_t head_width() const { return head_dim > 0 || heads == 0 ? head_dim : hidden / heads; }
   std::int64_t expert_ffn() const { return expert_ffn_hidden > 0 ? expert_ffn_hidden : ffn(); }
   bool has_experts() const { return experts > 0; }
+  /// Whether feed-forward networks have a gate: a second matrix as the first one, whose outputs are multiplied.
+  bool is_gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
+  /// Columns of the first matrix, or matrices, of a feed-forward network of `width`.
+  std::int64_t up_width(std::int64_t width) const { return is_gated() ? 2 * width : width; }
   bool is_latent() const { return attention == Attention::latent; }
   /// Width of a head's queries and keys, and of its values.
   std::int64_t key_width() const { return head_width() + (is_latent() ? rotary_dim : 0); }
   std::int64_t value_width() const { return is_latent() && value_dim > 0 ? value_dim : head_width(); }
   /// Returns the kind of layer `index`, counted from the embedding.
   LayerKind layer_kind(std::int64_t index) const {
+    if (architecture) return described_kind(index);
     const bool routed = has_experts() && index >= dense_layers;
     return {routed, window > 0 && index % window_every == 0,
             routed && routing ? routing->load_by_layer[static_cast<std::size_t>(index)] : 0};
   }
+
+ private:
+  LayerKind described_kind(std::int64_t index) const;
 };
 
 const OptionTable<Model>& model_options();

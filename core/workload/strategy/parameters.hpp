@@ -1,4 +1,4 @@
-// Parameter counts of a model and of one rank.
+// Parameter counts of what all models have: norms, feed-forward networks, embedding and head.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,18 @@ struct Parameters {
   std::int64_t total() const { return dense + experts; }
 };
 
-/// Returns the parameters of the whole model with unpadded vocabulary: the number that papers print.
-std::int64_t model_parameters(const Model& model);
+/// Returns the parameters of a norm of hidden states.
+std::int64_t norm_parameters(const Model& model);
 
-/// Returns the parameters that a token visits: only experts_per_token of the experts of a layer count.
-std::int64_t active_parameters(const Model& model);
-
-/// Returns the parameters of one layer on one rank. Weights and the biases of column-parallel layers are sharded over
-/// tp; norms, biases of row-parallel layers, routers and the down-projections of latent attention are replicated.
-Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
-
-/// Returns the parameters of a layer whose gradients tensor-parallel ranks must sum when they split the tokens
-/// (sequence parallelism): all replicated ones.
-std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
+/// Returns the parameters of the up, gate and down matrices of a feed-forward network of `width`, without the bias of
+/// the last one.
+std::int64_t feed_forward_parameters(const Model& model, std::int64_t width);
 
 /// Returns the parameters of one expert of a layer, sharded over `etp` ranks.
 std::int64_t expert_parameters(const Model& model, std::int64_t etp);
+
+/// Returns the parameters of learned positions.
+std::int64_t position_parameters(const Model& model);
 
 /// Returns the parameters of the token table (vocabulary padded for tp) and of a learned position table.
 std::int64_t embedding_parameters(const Model& model, std::int64_t tp);
@@ -44,9 +40,6 @@ std::int64_t final_norm_parameters(const Model& model);
 /// Returns the parameters of the final norm, and of the output layer if it has weights of its own on this rank: untied,
 /// or tied with a table on another pipeline rank (`owns_table` false).
 std::int64_t head_parameters(const Model& model, std::int64_t tp, bool owns_table);
-
-/// Returns all parameters of pipeline rank `stage`.
-Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
 
 /// Returns the bytes of one gradient in a reduction over replicas; kParameterBytes are those of one gathered parameter.
 std::int64_t gradient_bytes(const Strategy& strategy);

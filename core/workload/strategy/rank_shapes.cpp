@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "core/workload/model/architecture.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -80,15 +81,9 @@ std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind)
   return reach * (2 * model.sequence - reach) / (2 * cp);
 }
 
-void shard_experts(RankShapes& shapes, const Model& model, const Strategy& strategy) {
-  shapes.experts = share(model.experts, strategy.ep, "experts");
-  shapes.expert_ffn = share(model.expert_ffn(), strategy.etp, "expert_ffn_hidden");
-  if (model.shared_ffn_hidden > 0) shapes.shared_ffn = share(model.shared_ffn_hidden, strategy.tp, "shared_ffn_hidden");
-}
-
 }  // namespace
 
-RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind) {
+RankShapes stream_shapes(const Model& model, const Strategy& strategy) {
   RankShapes shapes;
   shapes.tensor_parallel = strategy.tp;
   shapes.sequence_parallel = strategy.sequence_parallel && strategy.tp > 1;
@@ -98,8 +93,6 @@ RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind k
   shapes.samples = strategy.micro_batch;
   shapes.sequence = share(model.sequence, strategy.cp, "sequence");
   shapes.keys = model.sequence;
-  shapes.pairs = attended_pairs(model, strategy.cp, kind);
-  shapes.window = kind.windowed && model.window < model.sequence ? model.window : 0;
   shapes.tokens = strategy.micro_batch * shapes.sequence;
   const std::int64_t sp_sequence = share(shapes.sequence, shapes.sequence_parallel ? strategy.tp : 1, "sequence");
   shapes.sp_region_tokens = strategy.micro_batch * sp_sequence;
@@ -108,14 +101,37 @@ RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind k
     share(shapes.tokens, shapes.tensor_parallel * shapes.tensor_chunks, "tokens of a micro-batch");
   }
   shapes.hidden = model.hidden;
+  return shapes;
+}
+
+void add_attention_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy, LayerKind kind) {
+  shapes.pairs = attended_pairs(model, strategy.cp, kind);
+  shapes.window = kind.windowed && model.window < model.sequence ? model.window : 0;
   if (model.head_dim == 0) share(model.hidden, model.heads, "hidden");
   shapes.head_dim = model.key_width();
   shapes.value_dim = model.value_width();
   shapes.heads = share(model.heads, strategy.tp, "heads");
   shapes.kv_heads = share(model.kv(), strategy.tp, "kv_heads");
   MANYWORLDS_CHECK(model.heads % model.kv() == 0, "{} heads over {} kv_heads", model.heads, model.kv());
+}
+
+void add_feed_forward_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy) {
   shapes.ffn = share(model.ffn(), strategy.tp, "ffn_hidden");
-  if (kind.experts) shard_experts(shapes, model, strategy);
+}
+
+void add_expert_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy) {
+  shapes.experts = share(model.experts, strategy.ep, "experts");
+  shapes.expert_ffn = share(model.expert_ffn(), strategy.etp, "expert_ffn_hidden");
+  if (model.shared_ffn_hidden > 0) shapes.shared_ffn = share(model.shared_ffn_hidden, strategy.tp, "shared_ffn_hidden");
+}
+
+RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind) {
+  RankShapes shapes = stream_shapes(model.architecture ? model.architecture->stream_of(model, kind) : model, strategy);
+  if (!model.architecture) {
+    add_attention_shapes(shapes, model, strategy, kind);
+    add_feed_forward_shapes(shapes, model, strategy);
+    if (kind.experts) add_expert_shapes(shapes, model, strategy);
+  }
   shapes.vocabulary = padded_vocabulary(model, strategy.tp) / strategy.tp;
   return shapes;
 }

@@ -50,9 +50,19 @@ struct RankShapes {
   }
 };
 
-/// Returns the shapes of one rank. Throws InternalError if sizes do not divide; the validity rules of experiments
-/// exclude that.
+/// Returns the shapes of one rank: in a layer of `kind`, or in embedding and head. A model with an architecture has
+/// those of the residual stream and the vocabulary; its parts add theirs. Throws InternalError if sizes do not divide;
+/// the validity rules of experiments exclude that.
 RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind = {});
+
+/// Returns the shapes of the residual stream: tokens and hidden states.
+RankShapes stream_shapes(const Model& model, const Strategy& strategy);
+/// Adds heads and pairs of attention, those of a window if `kind` has it.
+void add_attention_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy, LayerKind kind);
+/// Adds the width of the feed-forward network.
+void add_feed_forward_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy);
+/// Adds the number and widths of the experts.
+void add_expert_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy);
 
 /// Returns the vocabulary rounded up to a multiple of 128 x tp, as Megatron-LM pads it.
 std::int64_t padded_vocabulary(const Model& model, std::int64_t tp);

@@ -2,15 +2,18 @@
 // parameters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/catalog/catalog.hpp"
+#include "experiments/config/architecture.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/scalar.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/verbs/descriptions/model_layers.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
@@ -45,8 +48,14 @@ struct Counts {
   std::int64_t total, active, table, tables;
 };
 
+core::workload::Model model_of(const ModelConfig& config) {
+  core::workload::Model model = config.model();
+  model.architecture = experiments::architecture_of(model);
+  return model;
+}
+
 Counts counts_of(const ModelConfig& config) {
-  const core::workload::Model model = config.model();
+  const core::workload::Model model = model_of(config);
   return {core::workload::model_parameters(model), core::workload::active_parameters(model),
           model.vocabulary * model.hidden, model.vocabulary * model.hidden * (model.tied_embeddings ? 1 : 2)};
 }
@@ -139,15 +148,25 @@ int run_model(const Invocation& invocation) {
                            "What is read of a model: a Hugging Face config.json, a folder that holds one, or a name of "
                            "the catalog. Prints each setting with the key that it is from, the parameters, total and "
                            "active, and what was assumed and left out. Layers that cannot be modelled are refused.");
-  options.add_options()("model", "a path, or a name of the catalog", cxxopts::value<std::string>(), "MODEL")(
+  options.add_options()("what", "show: its layers too, part by part, with their parameters, FLOPs, bytes and formulas",
+                        cxxopts::value<std::string>(),
+                        "show")("model", "a path, or a name of the catalog", cxxopts::value<std::string>(), "MODEL")(
       "catalog", "a folder or file with more gpus, libraries, models, clusters and stacks",
       cxxopts::value<std::string>()->default_value(""), "DIR")("json", "the same, as JSON");
-  options.parse_positional({"model"});
-  options.positional_help("MODEL");
+  const bool shows =
+      std::find(invocation.arguments.begin(), invocation.arguments.end(), "show") != invocation.arguments.end();
+  options.parse_positional(shows ? std::vector<std::string>{"what", "model"} : std::vector<std::string>{"model"});
+  options.positional_help("[show] MODEL");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
   const ModelConfig config = named_model(required(*parsed, "model"), (*parsed)["catalog"].as<std::string>());
-  std::cout << (parsed->count("json") > 0 ? as_json(config).dump(1) + "\n" : as_text(config));
+  if (parsed->count("json") > 0) {
+    Json told = as_json(config);
+    if (shows) told["layers"] = layers_json(model_of(config));
+    std::cout << told.dump(1) << '\n';
+  } else {
+    std::cout << as_text(config) << (shows ? layers_text(model_of(config)) : "");
+  }
   return kExitDone;
 }
 

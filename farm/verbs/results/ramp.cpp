@@ -7,8 +7,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/model.hpp"
-#include "core/workload/strategy/parameters.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/cli/parsing/option_values.hpp"

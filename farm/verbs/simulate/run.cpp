@@ -13,7 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/plural.hpp"
 #include "core/step/layout/memory_requirement.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/config/failed_cables.hpp"
 #include "experiments/config/graphs.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/collective/transfers/token_chunks.hpp"
-#include "core/workload/layer/experts.hpp"
+#include "core/workload/parts/routed_experts.hpp"
 #include "tests/core/collective/simulated_collective.hpp"
 #include "tests/core/step/step_configurations.hpp"
 

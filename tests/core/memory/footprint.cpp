@@ -6,7 +6,7 @@
 
 #include "core/memory/placeholders.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core::memory;

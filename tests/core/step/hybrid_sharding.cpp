@@ -4,7 +4,7 @@
 
 #include "core/memory/footprint.hpp"
 #include "core/step/estimate/closed_form.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;

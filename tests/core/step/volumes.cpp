@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "core/workload/strategy/parameters.hpp"
 
 using namespace manyworlds::core;
 using collective::Kind;

@@ -12,7 +12,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 

@@ -8,7 +8,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
@@ -248,7 +248,8 @@ TEST_CASE("a copied expert is sent to everybody and its gradient back, and takes
       CHECK(with.saved.bytes - before.saved.bytes ==
             count * 2 * parameters + 2 * (512 + 3 * 768) * (now.computed - was.computed));
       const auto working = [&](std::int64_t rows, std::int64_t copied) {
-        return std::max(2 * 3 * 768 * rows + copied * 4 * parameters, 2 * memory::score_bytes(model, strategy)) +
+        return std::max(2 * 3 * 768 * rows + copied * 4 * parameters,
+                        2 * memory::shared_buffer_bytes(model, strategy)) +
                rank_shapes(model, strategy).hidden_bytes();
       };
       CHECK(with.working == working(now.computed, count));

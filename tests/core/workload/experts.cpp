@@ -7,9 +7,9 @@
 #include "core/memory/activations.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/segments.hpp"
-#include "core/workload/layer/experts.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/parts/routed_experts.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 

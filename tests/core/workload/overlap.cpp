@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/stream/timeline.hpp"
-#include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 

@@ -1,5 +1,5 @@
 // Parameter counts against those their authors publish.
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 
 #include <catch2/catch.hpp>
 

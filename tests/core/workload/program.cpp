@@ -8,7 +8,7 @@
 
 #include "core/stream/timeline.hpp"
 #include "core/workload/build/buckets.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 

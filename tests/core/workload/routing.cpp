@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core::workload;

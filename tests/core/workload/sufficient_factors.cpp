@@ -10,7 +10,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/strategy/parameters.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 

@@ -1,5 +1,5 @@
 // Ring attention as one operator: blocks of attention, and the exchanges between them.
-#include "core/workload/layer/context_ring.hpp"
+#include "core/workload/operators/context_ring.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

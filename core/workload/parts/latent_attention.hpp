@@ -5,9 +5,14 @@
 
 #include <vector>
 
-#include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/model/layer_part.hpp"
+#include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
+
+/// Returns the weights, the output layer's included: queries pass through a narrow matrix and a norm, and so do keys
+/// together with values; all heads share the rotary part of the keys.
+PartParameters latent_attention_parameters(const Model& model);
 
 void add_latent_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes,
                                 compute::Dtype dtype);

@@ -1,7 +1,20 @@
 // Queries, keys and values of latent attention. No published model has biases there, so there are none.
-#include "core/workload/layer/latent_attention.hpp"
+#include "core/workload/parts/latent_attention.hpp"
 
 namespace manyworlds::core::workload {
+
+PartParameters latent_attention_parameters(const Model& model) {
+  const std::int64_t query = model.heads * model.key_width();
+  const std::int64_t key_value = model.heads * (model.head_width() + model.value_width());
+  const std::int64_t output = model.heads * model.value_width() * model.hidden;
+  PartParameters counts{model.kv_rank * key_value + output,
+                        model.hidden * (model.kv_rank + model.rotary_dim) + model.kv_rank};
+  if (model.query_rank > 0)
+    counts.sharded += model.query_rank * query, counts.replicated += model.hidden * model.query_rank + model.query_rank;
+  else
+    counts.sharded += model.hidden * query;
+  return counts;
+}
 
 void add_latent_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes,
                                 compute::Dtype dtype) {

@@ -1,5 +1,5 @@
-// Operators of a layer's experts: router, permutation, all-to-all, grouped GEMMs and the shared expert.
-#include "core/workload/layer/experts.hpp"
+// Permutation of tokens, their way to the ranks of their experts and back, and grouped GEMMs.
+#include "core/workload/parts/routed_experts.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::workload {
@@ -17,39 +17,6 @@ using collective::Kind;
 using compute::grouped_gemm;
 using compute::grouped_weight_gradient;
 using compute::memory_bound;
-
-/// Number of kernels of Megatron-Core's router with and without moe_router_fusion, most of them tiny
-/// (NVIDIA/Megatron-LM, "Optimizing DeepSeek-V3 Training Performance on NVIDIA GB200 NVL72", section 2.1.4).
-constexpr std::int64_t kRouterKernels = 31, kUnfusedRouterKernels = 72;
-
-/// Sets the number of launches of the operator's first forward kernel.
-void set_launches(Operator& each, std::int64_t launches) {
-  std::get<KernelWork>(each.forward.front().action).launches = launches;
-}
-
-/// Scores of every expert for every token, and the selection of experts: logits are read and probabilities written in
-/// fp32, and vice versa in the backward pass. The norm's output is saved for the router, for the following operators
-/// and for the shared expert; logits and probabilities are saved, too.
-void add_router(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes) {
-  operators.push_back(replicated_linear(shapes, {"router", shapes.hidden, model.experts}));
-  mark_input_from(operators.back(), recompute::mlp_norm);
-  const std::int64_t scores = shapes.sp_region_tokens * model.experts;
-  operators.push_back(elementwise("route", scores, 8, 12, 8 * scores));
-  mark_input_from(operators.back(), recompute::moe);
-  set_launches(operators.back(), shapes.stack.router_fusion ? kRouterKernels : kUnfusedRouterKernels);
-}
-
-/// Limits the rows of each expert to its capacity: a top-k over the tokens of every expert, by score (fp32) or by the
-/// routing map as integers, and masks that are computed from it and applied (Megatron-LM, apply_router_token_dropping).
-void add_capacity(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
-                  const RankShapes& shapes) {
-  if (strategy.capacity_factor == 0) return;
-  const std::int64_t scores = shapes.sp_region_tokens * model.experts;
-  const std::int64_t forward = strategy.token_drop == TokenDrop::probs ? 4 + 9 + 12 : 5 + 4 + 9 + 12;
-  operators.push_back(elementwise("capacity", scores, forward, 9, scores));
-  set_launches(operators.back(), strategy.token_drop == TokenDrop::probs ? 5 : 6);
-  mark_input_from(operators.back(), recompute::moe);
-}
 
 /// Numbers and bytes of this rank's tokens in an exchange.
 struct TokenTraffic {
@@ -235,7 +202,7 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
   if (load.computed == 0) return;
   const ExpertGemms gemms(strategy, shapes, load);
   const std::size_t first = operators.size();
-  const std::int64_t up = model.activation == Activation::swiglu ? 2 * shapes.expert_ffn : shapes.expert_ffn;
+  const std::int64_t up = model.up_width(shapes.expert_ffn);
   operators.push_back(gemms.linear({"expert_up", shapes.hidden, up, model.biases, dtype}));
   operators.push_back(activation(model, shapes, load.computed * shapes.expert_ffn));
   if (!weights_inside_activation(model, shapes)) operators.back().saved_bytes += 2 * load.computed * shapes.expert_ffn;
@@ -249,22 +216,6 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
     result[i].in_modules = overloaded | (i == 1 ? recompute::moe_act : 0);
     result[i].offload_module = offload::expert_fc1 << i;
   }
-}
-
-/// Returns the operators of the shared expert, which every token visits. Its input is the router's, which saves it.
-std::vector<Operator> shared_expert(const Model& model, const RankShapes& shapes, compute::Dtype dtype) {
-  if (model.shared_ffn_hidden == 0) return {};
-  const bool gated = model.activation == Activation::swiglu;
-  const std::int64_t up = gated ? 2 * shapes.shared_ffn : shapes.shared_ffn;
-  std::vector<Operator> result{
-      column_parallel(shapes, {"shared_up", shapes.hidden, up, model.biases, dtype}),
-      activation(model, shapes, shapes.tokens * shapes.shared_ffn),
-      row_parallel(shapes, {"shared_down", shapes.shared_ffn, shapes.hidden, model.biases, dtype})};
-  result[0].saved_bytes = 0;
-  mark_input_from(result[0], recompute::mlp_norm);
-  for (std::size_t i = 1; i < 3; ++i) mark_input_from(result[i], recompute::moe | recompute::shared_experts);
-  for (Operator& each : result) each.in_modules = recompute::shared_experts;
-  return result;
 }
 
 /// Returns only the forward, or only the backward, pass of the shared expert for the overlap with an exchange of
@@ -291,13 +242,29 @@ Operator delayed_weight_gradients(std::vector<Operator>& experts) {
   return result;
 }
 
-/// Adds the operators between the router and the sum of a token's results, whose sizes are known only after routing,
-/// and the passes of `shared` that overlap with them.
-void add_routed(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
-                const ExpertLayer& layer, const RankShapes& shapes, compute::Dtype dtype,
+}  // namespace
+
+double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts) {
+  const auto all = static_cast<double>(experts);
+  const double elsewhere = all - all / static_cast<double>(parts);
+  double miss_probability = 1;  // probability that no expert of a token is in a given part
+  for (std::int64_t i = 0; i < experts_per_token; ++i) {
+    const auto chosen = static_cast<double>(i);
+    miss_probability *= std::max(0.0, elsewhere - chosen) / (all - chosen);
+  }
+  return static_cast<double>(parts) * (1 - miss_probability);
+}
+
+double mean_parts_reached(const Model& model, std::int64_t parts) {
+  return mean_parts_reached(model.experts, model.experts_per_token, parts);
+}
+
+void add_routed(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes,
                 const std::vector<Operator>& shared) {
-  const ExpertLoad load = expert_load(model, strategy, layer.kind);
-  const RankLoad own_load = rank_load(model, strategy, load, layer.expert_rank);
+  const Model& model = on.model;
+  const Strategy& strategy = on.strategy;
+  const ExpertLoad load = expert_load(model, strategy, on.kind);
+  const RankLoad own_load = rank_load(model, strategy, load, on.expert_rank);
   const bool copied = strategy.stack.dispatcher == Dispatcher::all_to_all;
   const TokenTraffic tokens = token_traffic(model, strategy, shapes, load, own_load);
   const bool needs_sorting = copied && strategy.ep * strategy.etp > 1 && shapes.experts > 1;
@@ -313,7 +280,7 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
     for (Operator& each : beside_exchange(shared, forward)) operators.push_back(std::move(each));
   };
   std::vector<Operator> experts;
-  add_computation(experts, model, strategy, shapes, own_load, dtype);
+  add_computation(experts, model, strategy, shapes, own_load, on.dtype());
   std::optional<Operator> weights;
   if (strategy.stack.delay_expert_weights) weights = delayed_weight_gradients(experts);
   // Rows are copied before they are sent, or when they arrive.
@@ -349,36 +316,6 @@ void add_routed(std::vector<Operator>& operators, const Model& model, const Stra
     add(combine.arrival);
   }
   if (copied) add(unpermuted);
-}
-
-}  // namespace
-
-double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts) {
-  const auto all = static_cast<double>(experts);
-  const double elsewhere = all - all / static_cast<double>(parts);
-  double miss_probability = 1;  // probability that no expert of a token is in a given part
-  for (std::int64_t i = 0; i < experts_per_token; ++i) {
-    const auto chosen = static_cast<double>(i);
-    miss_probability *= std::max(0.0, elsewhere - chosen) / (all - chosen);
-  }
-  return static_cast<double>(parts) * (1 - miss_probability);
-}
-
-double mean_parts_reached(const Model& model, std::int64_t parts) {
-  return mean_parts_reached(model.experts, model.experts_per_token, parts);
-}
-
-void add_experts(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
-                 const ExpertLayer& layer, const RankShapes& shapes, compute::Dtype dtype) {
-  const std::size_t first = operators.size();
-  add_router(operators, model, shapes);
-  add_capacity(operators, model, strategy, shapes);
-  const std::vector<Operator> shared = shared_expert(model, shapes, dtype);
-  const bool beside = strategy.stack.overlap_shared_expert;
-  add_routed(operators, model, strategy, layer, shapes, dtype, beside ? shared : std::vector<Operator>());
-  if (!beside) operators.insert(operators.end(), shared.begin(), shared.end());
-  if (!shared.empty()) operators.push_back(elementwise("add_shared", shapes.sp_region_tokens * shapes.hidden, 6, 0, 0));
-  for (std::size_t i = first; i < operators.size(); ++i) operators[i].in_modules |= recompute::moe;
 }
 
 }  // namespace manyworlds::core::workload

@@ -5,7 +5,10 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "core/workload/layer/operators.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/operators/operator.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::workload {
 

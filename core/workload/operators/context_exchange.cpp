@@ -1,5 +1,5 @@
 // All-gathers and all-to-alls around the attention core.
-#include "core/workload/layer/context_exchange.hpp"
+#include "core/workload/operators/context_exchange.hpp"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // From routing weights to rows: capacity, copies of hot experts, and the share of each rank.
-#include "core/workload/layer/expert_load.hpp"
+#include "core/workload/parts/expert_load.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,8 @@ std::int64_t expert_capacity(const Model& model, const Strategy& strategy, std::
 }
 
 ExpertLoad expert_load(const Model& model, const Strategy& strategy, LayerKind kind) {
-  const std::int64_t tokens = rank_shapes(model, strategy).sp_region_tokens, routed = tokens * model.experts_per_token;
+  const std::int64_t tokens = stream_shapes(model, strategy).sp_region_tokens,
+                     routed = tokens * model.experts_per_token;
   const bool capped = strategy.capacity_factor > 0;
   const std::int64_t capacity = capped ? expert_capacity(model, strategy, tokens) : tokens;
   if (!model.routing) return balanced_load(routed, model.experts, capacity, strategy.pad_to_capacity);

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -1,5 +1,5 @@
 // Kernels and collectives of element-wise operators and linear layers.
-#include "core/workload/layer/operator_parts.hpp"
+#include "core/workload/operators/operator_parts.hpp"
 
 #include <array>
 #include <utility>
@@ -135,8 +135,9 @@ Operator residual(std::string_view name, const RankShapes& shapes, const Model& 
 }
 
 Operator activation(const Model& model, const RankShapes& shapes, std::int64_t elements) {
-  const bool gated = model.activation == Activation::swiglu;
-  const std::string_view name = gated ? "swiglu" : "gelu";
+  constexpr std::array<std::string_view, 5> kNames{"gelu", "swiglu", "geglu", "relu", "squared_relu"};
+  const bool gated = model.is_gated();
+  const std::string_view name = kNames[static_cast<std::size_t>(model.activation)];
   if (shapes.stack.bias_activation_fusion)
     return gated ? elementwise(name, elements, 6, 10, 4 * elements) : elementwise(name, elements, 4, 6, 2 * elements);
   Operator result =

@@ -1,0 +1,76 @@
+#include "core/workload/layer/layer_parameters.hpp"
+
+#include "core/workload/parts/registry.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+/// Returns the weights of a layer but those of its routed experts.
+PartParameters dense_part(const Model& model, LayerKind kind) {
+  PartParameters sum;
+  for_each_branch(model, kind, [&](const LayerBranch& branch) {
+    const PartParameters part = branch.part.parameters(branch.model);
+    sum.sharded += part.sharded;
+    sum.replicated += part.replicated + branch.options.norm_count() * norm_parameters(branch.model);
+  });
+  return sum;
+}
+
+/// Returns the parameters of the routed experts of a layer, if there are `experts` of them.
+std::int64_t routed_parameters(const Model& model, LayerKind kind, std::int64_t experts, std::int64_t etp) {
+  std::int64_t sum = 0;
+  for_each_branch(model, kind, [&](const LayerBranch& branch) {
+    if (branch.part.has_experts()) sum += experts * branch.part.expert_parameters(branch.model, etp);
+  });
+  return sum;
+}
+
+/// Returns the model's parameters if each layer with experts had `experts` of them.
+std::int64_t parameters_with_experts(const Model& model, std::int64_t experts) {
+  const bool embeds = has_embedding(model), has_output = has_head(model);
+  const std::int64_t tables = model.tied_embeddings ? 1 : (embeds ? 1 : 0) + (has_output ? 1 : 0);
+  std::int64_t sum = tables * model.vocabulary * model.hidden + final_norm_parameters(model) +
+                     (embeds ? position_parameters(model) : 0);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.layer_kind(layer);
+    const PartParameters dense = dense_part(model, kind);
+    sum += dense.sharded + dense.replicated + routed_parameters(model, kind, experts, 1);
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind) {
+  return dense_part(model, kind).replicated;
+}
+
+Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  const PartParameters dense = dense_part(model, kind);
+  return {dense.sharded / strategy.tp + dense.replicated,
+          routed_parameters(model, kind, model.experts / strategy.ep, strategy.etp)};
+}
+
+Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  Parameters sum;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) {
+      const Parameters layer = layer_parameters(model, strategy, kind);
+      sum.dense += layer.dense, sum.experts += layer.experts;
+    }
+  const StageMap stages = strategy.stages();
+  if (stages.has_first(stage)) sum.dense += embedding_parameters(model, strategy.tp);
+  if (stages.has_last(stage)) sum.dense += head_parameters(model, strategy.tp, stages.first_and_last_share_rank());
+  return sum;
+}
+
+std::int64_t model_parameters(const Model& model) {
+  return parameters_with_experts(model, model.experts);
+}
+
+std::int64_t active_parameters(const Model& model) {
+  return parameters_with_experts(model, model.experts_per_token);
+}
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,27 @@
+// Parameter counts of layers, of a model and of one rank.
+#pragma once
+
+#include <cstdint>
+
+#include "core/workload/strategy/parameters.hpp"
+
+namespace manyworlds::core::workload {
+
+/// Returns the parameters of the whole model with unpadded vocabulary: the number that papers print.
+std::int64_t model_parameters(const Model& model);
+
+/// Returns the parameters that a token visits: only experts_per_token of the experts of a layer count.
+std::int64_t active_parameters(const Model& model);
+
+/// Returns the parameters of one layer on one rank. Weights and the biases of column-parallel layers are sharded over
+/// tp; norms, biases of row-parallel layers, routers and the down-projections of latent attention are replicated.
+Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
+
+/// Returns the parameters of a layer whose gradients tensor-parallel ranks must sum when they split the tokens
+/// (sequence parallelism): all replicated ones.
+std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
+
+/// Returns all parameters of pipeline rank `stage`.
+Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
+
+}  // namespace manyworlds::core::workload

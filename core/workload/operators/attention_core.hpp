@@ -1,0 +1,21 @@
+// The attention core: scores of queries and keys, their softmax, and the weighted sum of values.
+#pragma once
+
+#include <vector>
+
+#include "core/workload/operators/operator_parts.hpp"
+
+namespace manyworlds::core::workload {
+
+/// Returns the attention core of one context-parallel rank: all of attention without context parallelism; with a ring
+/// or gathered blocks, its tokens and one block of keys, once for each block; otherwise its tokens and all keys, or its
+/// heads and all tokens.
+std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout);
+
+/// Returns the bytes of a layer's scores in 16 bits, which only unfused attention has.
+std::int64_t score_bytes(const RankShapes& shapes);
+
+/// Lets attention save `key_tokens` keys and values, of another network, and not as many as it has queries.
+void hold_other_keys(std::vector<Operator>& core, const RankShapes& shapes, std::int64_t key_tokens);
+
+}  // namespace manyworlds::core::workload

@@ -1,0 +1,186 @@
+#include "core/workload/parts/attention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/context_exchange.hpp"
+#include "core/workload/parts/latent_attention.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+const OptionTable<AttentionOptions>& attention_options() {
+  static const OptionTable<AttentionOptions> table{
+      option("causal", &AttentionOptions::causal, "a token sees itself and those before; false: all tokens"),
+      option("chunk", &AttentionOptions::chunk, "tokens of a chunk, outside of which a token sees none; 0: one chunk",
+             {0, 16'777'216}, "tokens"),
+      option("sinks", &AttentionOptions::sinks, "the softmax of each head has one more term, a weight"),
+      option("qkv_biases", &AttentionOptions::qkv_biases, "queries, keys and values have biases in any case"),
+      choice("output_gate", &AttentionOptions::output_gate, {"none", "elements", "heads"},
+             "what attention returns is multiplied by a gate for each element, or for each head"),
+      choice("norm_weights", &AttentionOptions::norm_weights, {"head", "all_heads"},
+             "weights of query_key_norm: of one head, the same for all, or of all heads"),
+  };
+  return table;
+}
+
+/// Returns the keys and values that a rank has gathered from others, with their gradients: of all in 16 bits, or of its
+/// own block and of the one that arrives in fp32.
+std::int64_t gathered_bytes(const Strategy& strategy, RankShapes shapes) {
+  if (strategy.cp == 1) return 0;
+  if (strategy.cp_comm == ContextExchange::all_gather) return 2 * gathered_key_bytes(shapes, strategy.cp);
+  if (strategy.cp_comm != ContextExchange::gathered_blocks) return 0;
+  if (!strategy.stack.grouped_query_fusion) shapes.kv_heads = shapes.heads;
+  return gathered_key_bytes(shapes, strategy.cp) + 2 * 2 * gathered_key_bytes(shapes, 1);
+}
+
+class SelfAttention final : public LayerPart {
+ public:
+  explicit SelfAttention(const AttentionOptions& options) : options_(options) {}
+
+  BranchNames branch_names() const override {
+    return {"attention_norm", "attention_residual", recompute::layernorm, offload::attn_norm};
+  }
+
+  std::string missing_size(const Model& model) const override {
+    if (model.heads == 0) return "heads";
+    return model.is_latent() && model.kv_rank == 0 ? "kv_rank" : "";
+  }
+
+  PartParameters parameters(const Model& model) const override {
+    PartParameters counts = model.is_latent() ? latent_attention_parameters(model) : multi_head_parameters(model);
+    if (model.biases) counts.replicated += model.hidden;  // of the output
+    counts.sharded += model.hidden * gate_width(model, model.heads) + (options_.sinks ? model.heads : 0);
+    return counts;
+  }
+
+  std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
+    return {{"heads", model.heads}, {"kv_heads", model.kv()}};
+  }
+
+  PartFormulas formulas(const Model& model) const override {
+    const std::string core = " + 2 * pairs * heads * (key_width + value_width)";
+    if (model.is_latent()) return latent_formulas(model, core);
+    const std::string columns = fmt::format("(2 * heads + 2 * kv_heads{}) * head_dim",
+                                            options_.output_gate == OutputGate::elements ? " + heads" : "");
+    const std::string gate = options_.output_gate == OutputGate::heads ? " + hidden * heads" : "";
+    std::string parameters = "hidden * " + columns + gate;
+    if (has_biases(model)) parameters += " + (heads + 2 * kv_heads) * head_dim";
+    if (model.biases) parameters += " + hidden";
+    if (options_.sinks) parameters += " + heads";
+    if (model.query_key_norm)
+      parameters += options_.norm_weights == NormWeights::head ? " + 2 * head_dim" : " + (heads + kv_heads) * head_dim";
+    return {parameters, "", "2 * sequence * (hidden * " + columns + gate + ")" + core};
+  }
+
+  void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
+    const RankShapes shapes = shapes_of(on);
+    if (on.model.is_latent())
+      add_latent_attention_input(operators, on.model, shapes, on.dtype());
+    else
+      add_multi_head_input(operators, on, shapes);
+    for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout)) operators.push_back(std::move(each));
+    if (options_.output_gate != OutputGate::none) operators.push_back(output_gate(on.model, shapes));
+    operators.push_back(
+        row_parallel(shapes, {"attention_output", shapes.value_width(), shapes.hidden, on.model.biases, on.dtype()}));
+    operators.back().offload_module = offload::attn_proj;
+  }
+
+  /// Scores before and after the softmax, or keys and values gathered from all ranks with their gradients.
+  std::int64_t working_bytes(const PartOnRank& on) const override {
+    const RankShapes shapes = shapes_of(on);
+    return std::max(2 * score_bytes(shapes), gathered_bytes(on.strategy, shapes));
+  }
+
+  /// Megatron-LM's unfused attention has one buffer of scores for all layers.
+  std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
+
+ private:
+  RankShapes shapes_of(const PartOnRank& on) const {
+    RankShapes shapes = on.shapes;
+    add_attention_shapes(shapes, on.model, on.strategy, on.kind);
+    if (options_.chunk > 0 && options_.chunk < shapes.keys)  // a token sees those before it in its own chunk
+      shapes.pairs = options_.chunk * shapes.sequence / 2, shapes.window = options_.chunk;
+    if (!options_.causal) shapes.pairs = shapes.sequence * shapes.keys, shapes.cut_by_mask = false;
+    return shapes;
+  }
+
+  /// Latent attention has weights of queries, of keys with values, and of the output.
+  PartFormulas latent_formulas(const Model& model, const std::string& core) const {
+    const std::string queries = model.query_rank > 0 ? "(hidden + heads * key_width) * query_rank"
+                                                     : "hidden * heads * key_width",
+                      others =
+                          "hidden * (kv_rank + rotary_dim) + kv_rank * heads * (head_dim + value_width) + heads * "
+                          "value_width * hidden";
+    const std::string norms = model.query_rank > 0 ? " + query_rank + kv_rank" : " + kv_rank";
+    return {queries + " + " + others + norms + (model.biases ? " + hidden" : ""), "",
+            "2 * sequence * (" + queries + " + " + others + ")" + core};
+  }
+
+  bool has_biases(const Model& model) const { return model.biases || options_.qkv_biases; }
+
+  /// Returns the columns of the gate's matrix if there are so many heads.
+  std::int64_t gate_width(const Model& model, std::int64_t heads) const {
+    if (options_.output_gate == OutputGate::none) return 0;
+    return options_.output_gate == OutputGate::heads ? heads : heads * model.value_width();
+  }
+
+  PartParameters multi_head_parameters(const Model& model) const {
+    const std::int64_t query = model.heads * model.head_width(), key = model.kv() * model.head_width();
+    PartParameters counts{model.hidden * (2 * query + 2 * key) + (has_biases(model) ? query + 2 * key : 0), 0};
+    if (model.query_key_norm)
+      counts.replicated = options_.norm_weights == NormWeights::head ? 2 * model.head_width() : query + key;
+    return counts;
+  }
+
+  void add_multi_head_input(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes) const {
+    const std::int64_t gate = gate_width(on.model, shapes.heads);
+    Linear qkv{"qkv", shapes.hidden, shapes.qkv_width() + gate, has_biases(on.model), on.dtype()};
+    if (!shapes.stack.projection_fusion) {
+      qkv.parts = {shapes.query_width(), shapes.kv_heads * shapes.head_dim, shapes.kv_heads * shapes.value_dim};
+      if (gate > 0) qkv.parts.push_back(gate);
+    }
+    operators.push_back(column_parallel(shapes, qkv));
+    mark_input_from(operators.back(), recompute::layernorm);
+    operators.back().offload_module = offload::qkv_linear;
+    const std::int64_t rows = shapes.tokens * (shapes.heads + shapes.kv_heads);
+    if (on.model.query_key_norm) operators.push_back(norm("query_key_norm", on.model, shapes, rows, shapes.head_dim));
+    if (on.model.position == Position::rotary) operators.push_back(rotary(shapes, rows * shapes.head_dim));
+  }
+
+  /// y sigmoid(g): y and g are read and one tensor is written; backward both and the gradient are read and two written.
+  Operator output_gate(const Model& model, const RankShapes& shapes) const {
+    const std::int64_t elements = shapes.tokens * shapes.value_width();
+    const std::int64_t gates = shapes.tokens * gate_width(model, shapes.heads);
+    Operator result;
+    result.name = "attention_gate";
+    result.saved_bytes = 2 * (elements + gates);
+    result.forward.push_back(kernel(compute::memory_bound(result.name, 4 * elements + 2 * gates)));
+    result.backward.push_back(kernel(compute::memory_bound(result.name, 6 * elements + 4 * gates)));
+    return result;
+  }
+
+  AttentionOptions options_;
+};
+
+}  // namespace
+
+PartType attention_type() {
+  return {"attention",
+          "self-attention: multi-head, grouped-query or latent",
+          attention_options().infos(),
+          [](const OptionSet& own) {
+            return std::shared_ptr<const LayerPart>(std::make_shared<SelfAttention>(attention_options().make(own)));
+          },
+          {}};
+}
+
+const LayerPart& attention_part() {
+  static const SelfAttention part{AttentionOptions{}};
+  return part;
+}
+
+}  // namespace manyworlds::core::workload

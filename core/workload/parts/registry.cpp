@@ -1,0 +1,38 @@
+#include "core/workload/parts/registry.hpp"
+
+namespace manyworlds::core::workload {
+
+// A new type of part is a file in this folder and a line here.
+// clang-format off
+#define MANYWORLDS_PART_TYPES(entry) \
+  entry(attention)                   \
+  entry(cross_attention)             \
+  entry(feed_forward)                \
+  entry(experts)                     \
+  entry(mamba2)                      \
+  entry(gated_delta)                 \
+  entry(token_embedding)             \
+  entry(patch_embedding)             \
+  entry(linear)                      \
+  entry(output_norm)                 \
+  entry(classifier)
+// clang-format on
+
+#define MANYWORLDS_DECLARE(name) PartType name##_type();
+MANYWORLDS_PART_TYPES(MANYWORLDS_DECLARE)
+#undef MANYWORLDS_DECLARE
+
+const std::vector<PartType>& part_types() {
+#define MANYWORLDS_CALL(name) name##_type(),
+  static const std::vector<PartType> all{MANYWORLDS_PART_TYPES(MANYWORLDS_CALL)};
+#undef MANYWORLDS_CALL
+  return all;
+}
+
+const PartType* find_part_type(std::string_view name) {
+  for (const PartType& each : part_types())
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+}  // namespace manyworlds::core::workload

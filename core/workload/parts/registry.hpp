@@ -1,0 +1,41 @@
+// All types of parts, and the parts of a layer.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/workload/model/architecture.hpp"
+#include "core/workload/parts/attention.hpp"
+#include "core/workload/parts/experts.hpp"
+#include "core/workload/parts/feed_forward.hpp"
+#include "core/workload/parts/part.hpp"
+
+namespace manyworlds::core::workload {
+
+const std::vector<PartType>& part_types();
+/// Returns null if there is none of this name.
+const PartType* find_part_type(std::string_view name);
+
+/// A part of a layer, with the options and the kind that concern it.
+struct LayerBranch {
+  const LayerPart& part;
+  BranchOptions options;
+  const Model& model;
+  LayerKind kind;
+};
+
+/// Calls `visit` with the parts of a layer, in forward order: those of its block, or attention and a feed-forward
+/// network or experts.
+template <class Visitor>
+void for_each_branch(const Model& model, LayerKind kind, Visitor&& visit) {
+  if (!model.architecture) {
+    visit(LayerBranch{attention_part(), {}, model, kind});
+    visit(LayerBranch{kind.experts ? experts_part() : feed_forward_part(), {}, model, kind});
+    return;
+  }
+  for (const Branch& each : model.architecture->block_of(kind).branches)
+    visit(LayerBranch{
+        *each.part, each.options, *each.model, {each.part->has_experts(), each.model->window > 0, kind.load}});
+}
+
+}  // namespace manyworlds::core::workload

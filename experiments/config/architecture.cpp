@@ -1,0 +1,282 @@
+#include "experiments/config/architecture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "experiments/config/config_schema.hpp"
+#include "experiments/text/nearest.hpp"
+#include "experiments/text/scalar.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::InputError;
+using core::OptionInfo;
+using core::workload::Architecture;
+using core::workload::LayerPart;
+using core::workload::Model;
+using core::workload::PartType;
+using import::Entry;
+using import::Node;
+
+/// Options of the whole model, which neither part nor network has for itself.
+constexpr std::array<std::string_view, 8> kOfTheModel{"layers",       "vocabulary",        "tied_embeddings",
+                                                      "experts",      "experts_per_token", "dense_layers",
+                                                      "window_every", "architecture"};
+/// Options of a residual stream, which no part has for itself.
+constexpr std::array<std::string_view, 2> kOfTheStream{"hidden", "sequence"};
+
+std::vector<std::string> names_of(const std::vector<OptionInfo>& options) {
+  std::vector<std::string> names;
+  for (const OptionInfo& info : options) names.push_back(info.name);
+  return names;
+}
+
+std::vector<OptionInfo> without(std::vector<OptionInfo> options, std::span<const std::string_view> names) {
+  std::erase_if(
+      options, [&](const OptionInfo& info) { return std::find(names.begin(), names.end(), info.name) != names.end(); });
+  return options;
+}
+
+/// Returns the options of the model that a network may be given.
+const std::vector<OptionInfo>& network_options() {
+  static const std::vector<OptionInfo> options = without(core::workload::model_options().infos(), kOfTheModel);
+  return options;
+}
+
+std::vector<std::string> part_names() {
+  std::vector<std::string> names;
+  for (const PartType& type : core::workload::part_types()) names.push_back(type.name);
+  return names;
+}
+
+class ArchitectureReader {
+ public:
+  ArchitectureSpec read(const Node& node) {
+    const Node* networks = node.kind == Node::Kind::mapping ? node.find("networks") : nullptr;
+    if (networks == nullptr) {
+      import::check_keys(node, {"embedding", "head", "blocks", "layers"}, "An architecture");
+      read_ends(node);
+      read_network(node, "", {});
+    } else {
+      import::check_keys(node, {"embedding", "head", "networks"}, "An architecture of networks");
+      read_ends(node);
+      read_networks(*networks);
+    }
+    return std::move(spec_);
+  }
+
+ private:
+  void read_ends(const Node& node) {
+    OptionInfo info;
+    info.kind = OptionInfo::Kind::boolean;
+    for (const auto& [name, member] : {std::pair{"embedding", &spec_.embedding}, {"head", &spec_.head}})
+      if (const Node* given = node.find(name)) *member = std::get<bool>(import::read_value(*given, info, name));
+  }
+
+  void read_networks(const Node& networks) {
+    if (networks.kind != Node::Kind::mapping || networks.entries.empty())
+      networks.fail("'networks' must be a mapping of names to networks");
+    for (const Entry& entry : networks.entries) {
+      if (entry.value.kind != Node::Kind::mapping)
+        entry.value.fail(fmt::format("a network must be a mapping, not {}", import::describe(entry.value)));
+      core::OptionSet values;
+      for (const Entry& each : entry.value.entries)
+        if (each.key != "blocks" && each.key != "layers") values[each.key] = network_value(each);
+      read_network(entry.value, entry.key + ".", values);
+    }
+  }
+
+  static core::OptionValue network_value(const Entry& entry) {
+    if (const OptionInfo* info = find_option(network_options(), entry.key))
+      return import::read_value(entry.value, *info, entry.key);
+    std::vector<std::string> known = names_of(network_options());
+    known.insert(known.end(), {"blocks", "layers"});
+    throw InputError(fmt::format("unknown option '{}' of a network{}", entry.key, suggestion(entry.key, known)),
+                     entry.value.file ? *entry.value.file : "", entry.line);
+  }
+
+  /// Reads blocks and layers, with `prefix` before the names of blocks.
+  void read_network(const Node& node, const std::string& prefix, const core::OptionSet& values) {
+    const Node *blocks = node.find("blocks"), *layers = node.find("layers");
+    if (blocks == nullptr || blocks->kind != Node::Kind::mapping || blocks->entries.empty())
+      (blocks != nullptr ? *blocks : node).fail("an architecture needs 'blocks', a mapping of names to parts");
+    first_block_ = spec_.blocks.size();
+    for (const Entry& entry : blocks->entries) {
+      spec_.blocks.push_back(read_block(entry));
+      spec_.blocks.back().of_network = values;
+    }
+    if (layers == nullptr) node.fail("an architecture needs 'layers', the blocks of its layers in their order");
+    const std::size_t before = spec_.block_by_layer.size();
+    layers->kind == Node::Kind::scalar ? read_pattern_or_name(*layers) : read_layers(*layers);
+    if (spec_.block_by_layer.size() == before) layers->fail("'layers' must have a layer");
+    for (std::size_t i = first_block_; i < spec_.blocks.size(); ++i)
+      spec_.blocks[i].name = prefix + spec_.blocks[i].name;
+  }
+
+  BlockSpec read_block(const Entry& entry) {
+    BlockSpec block{entry.key, {}, {}};
+    const Node& value = entry.value;
+    if (value.kind == Node::Kind::sequence)
+      for (const Node& item : value.items) block.parts.push_back(read_part(item));
+    else
+      block.parts.push_back(read_part(value));
+    if (block.parts.empty()) value.fail(fmt::format("block '{}' has no parts", entry.key));
+    return block;
+  }
+
+  PartSpec read_part(const Node& node) {
+    const bool named = node.kind == Node::Kind::scalar;
+    if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
+      node.fail(fmt::format("a part must be a name, or {{NAME: {{options}}}}, not {}",
+                            node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
+    const std::string& name = named ? node.text : node.entries[0].key;
+    PartSpec part;
+    part.type = core::workload::find_part_type(name);
+    if (part.type == nullptr) node.fail(fmt::format("unknown part '{}'{}", name, suggestion(name, part_names())));
+    if (named || node.entries[0].value.kind == Node::Kind::null) return part;
+    const Node& options = node.entries[0].value;
+    if (options.kind != Node::Kind::mapping)
+      options.fail(fmt::format("'{}' must be a mapping of options, not {}", name, import::describe(options)));
+    for (const Entry& entry : options.entries) read_option(part, entry);
+    return part;
+  }
+
+  static void read_option(PartSpec& part, const Entry& entry) {
+    static const std::vector<OptionInfo> branch = core::workload::branch_options().infos();
+    std::vector<std::string> known;
+    for (const auto& [options, values] : {std::pair{&part.type->options, &part.own}, std::pair{&branch, &part.branch},
+                                          std::pair{&part_model_options(), &part.of_model}}) {
+      if (const OptionInfo* info = find_option(*options, entry.key)) {
+        (*values)[entry.key] = import::read_value(entry.value, *info, entry.key);
+        return;
+      }
+      for (const std::string& name : names_of(*options)) known.push_back(name);
+    }
+    throw InputError(
+        fmt::format("unknown option '{}' of '{}'{}", entry.key, part.type->name, suggestion(entry.key, known)),
+        entry.value.file ? *entry.value.file : "", entry.line);
+  }
+
+  std::span<const BlockSpec> blocks() const { return std::span(spec_.blocks).subspan(first_block_); }
+
+  bool is_block(std::string_view name) const {
+    return std::any_of(blocks().begin(), blocks().end(), [&](const BlockSpec& block) { return block.name == name; });
+  }
+
+  void add_layer(std::string_view name, const Node& at) {
+    const auto found =
+        std::find_if(blocks().begin(), blocks().end(), [&](const BlockSpec& block) { return block.name == name; });
+    if (found == blocks().end()) {
+      std::vector<std::string> names;
+      for (const BlockSpec& block : blocks()) names.push_back(block.name);
+      at.fail(fmt::format("there is no block '{}'{}", name, suggestion(std::string(name), names)));
+    }
+    if (spec_.block_by_layer.size() == kMaxLayers) at.fail(fmt::format("more than {} layers", kMaxLayers));
+    spec_.block_by_layer.push_back(static_cast<std::uint32_t>(first_block_ + (found - blocks().begin())));
+  }
+
+  /// A text is the name of a block, or names one with each of its characters.
+  void read_pattern_or_name(const Node& node) {
+    const bool single =
+        std::all_of(blocks().begin(), blocks().end(), [](const BlockSpec& block) { return block.name.size() == 1; });
+    if (is_block(node.text) || !single) return add_layer(node.text, node);
+    for (std::size_t i = 0; i < node.text.size(); ++i) add_layer(std::string_view(node.text).substr(i, 1), node);
+  }
+
+  void read_layers(const Node& node) {
+    if (node.kind != Node::Kind::sequence)
+      node.fail(fmt::format("layers must be a list of blocks, not {}", import::describe(node)));
+    for (const Node& item : node.items) {
+      if (item.kind == Node::Kind::scalar)
+        read_pattern_or_name(item);
+      else
+        read_repeat(item);
+    }
+  }
+
+  void read_repeat(const Node& item) {
+    import::check_keys(item, {"repeat", "of"}, "A repetition of layers");
+    const Node *times = item.find("repeat"), *of = item.find("of");
+    if (times == nullptr || of == nullptr) item.fail("a repetition of layers is {repeat: N, of: [BLOCK, …]}");
+    OptionInfo info;
+    info.minimum = 1, info.maximum = kMaxLayers;
+    const auto count = std::get<std::int64_t>(import::read_value(*times, info, "repeat"));
+    const std::size_t first = spec_.block_by_layer.size();
+    of->kind == Node::Kind::scalar ? read_pattern_or_name(*of) : read_layers(*of);
+    const std::size_t end = spec_.block_by_layer.size();
+    if (first + (end - first) * static_cast<std::size_t>(count) > kMaxLayers)
+      item.fail(fmt::format("more than {} layers", kMaxLayers));
+    for (std::int64_t i = 1; i < count; ++i)
+      for (std::size_t layer = first; layer < end; ++layer) spec_.block_by_layer.push_back(spec_.block_by_layer[layer]);
+  }
+
+  ArchitectureSpec spec_;
+  std::size_t first_block_ = 0;  // of the network that is read
+};
+
+void give(Model& model, const core::OptionSet& values) {
+  for (const auto& row : core::workload::model_options().rows())
+    if (const auto value = values.find(row.info.name); value != values.end()) row.set(model, value->second);
+}
+
+/// Returns the model's options with what the network of a block and one of its parts have instead.
+std::shared_ptr<const Model> model_of_part(const Model& model, const BlockSpec& block, const PartSpec& part) {
+  auto own = std::make_shared<Model>(model);
+  own->architecture_text.clear();
+  own->architecture = nullptr;
+  give(*own, block.of_network);
+  give(*own, part.of_model);
+  return own;
+}
+
+}  // namespace
+
+ArchitectureSpec read_architecture(const Node& node) {
+  return ArchitectureReader().read(node);
+}
+
+void check_architecture(const Node& node, const std::string& text) {
+  if (node.kind != Node::Kind::scalar)
+    read_architecture(node);
+  else if (!text.empty())
+    read_architecture(import::parse_yaml(text, "model.architecture"));
+}
+
+const std::vector<OptionInfo>& part_model_options() {
+  static const std::vector<OptionInfo> options = without(network_options(), kOfTheStream);
+  return options;
+}
+
+std::shared_ptr<const Architecture> make_architecture(const ArchitectureSpec& spec, const Model& model) {
+  const auto layers = static_cast<std::int64_t>(spec.block_by_layer.size());
+  if (layers != model.layers)
+    throw InputError(fmt::format("'model.layers' is {}, but its architecture has {} layers", model.layers, layers));
+  auto result = std::make_shared<Architecture>();
+  result->embedding = spec.embedding, result->head = spec.head;
+  result->block_by_layer = spec.block_by_layer;
+  for (const BlockSpec& block : spec.blocks) {
+    result->blocks.push_back({block.name, {}});
+    for (const PartSpec& part : block.parts) {
+      const auto own_model = model_of_part(model, block, part);
+      std::shared_ptr<const LayerPart> own_part = part.type->make(part.own);
+      const std::string missing = own_part->missing_size(*own_model);
+      if (!missing.empty())
+        throw InputError(fmt::format("block '{}': '{}' needs '{}'", block.name, part.type->name, missing));
+      result->blocks.back().branches.push_back(
+          {part.type->name, core::workload::branch_options().make(part.branch), std::move(own_part), own_model});
+    }
+  }
+  return result;
+}
+
+std::shared_ptr<const Architecture> architecture_of(const Model& model) {
+  if (model.architecture_text.empty()) return nullptr;
+  return make_architecture(read_architecture(import::parse_yaml(model.architecture_text, "model.architecture")), model);
+}
+
+}  // namespace manyworlds::experiments

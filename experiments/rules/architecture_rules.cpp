@@ -1,0 +1,152 @@
+#include "experiments/rules/architecture_rules.hpp"
+
+#include <fmt/format.h>
+
+#include "core/workload/model/architecture.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+#include "experiments/rules/rule_sources.hpp"
+
+namespace manyworlds::experiments {
+namespace {
+
+using core::workload::Architecture;
+using core::workload::Block;
+using core::workload::Branch;
+using core::workload::Model;
+using core::workload::ShardAxis;
+using core::workload::ShardedSize;
+using core::workload::Strategy;
+
+const Architecture* architecture_of(const ExperimentConfig& config) {
+  return config.configuration.model.architecture.get();
+}
+
+/// The name of the ranks that a size is divided over, and their number.
+struct Ranks {
+  const char* name;
+  std::int64_t count;
+};
+Ranks ranks_of(ShardAxis axis, const Strategy& strategy) {
+  if (axis == ShardAxis::tensor) return {"tp", strategy.tp};
+  return axis == ShardAxis::expert ? Ranks{"ep", strategy.ep} : Ranks{"etp", strategy.etp};
+}
+
+/// Calls `visit` with the block and the branch of every part until it returns a violation.
+template <class Visitor>
+Violation first_violation(const Architecture& architecture, Visitor&& visit) {
+  for (const Block& block : architecture.blocks)
+    for (const Branch& branch : block.branches)
+      if (Violation violation = visit(block, branch)) return violation;
+  return std::nullopt;
+}
+
+Violation undivided_size(const Architecture& architecture, const Strategy& strategy) {
+  return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    for (const ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
+      const Ranks ranks = ranks_of(size.axis, strategy);
+      if (size.size % ranks.count != 0)
+        return fmt::format("block '{}': {} {} of {}, {} {}", block.name, size.name, size.size, branch.type, ranks.name,
+                           ranks.count);
+    }
+    return std::nullopt;
+  });
+}
+
+Violation undivided_tokens(const Architecture& architecture, const Strategy& strategy) {
+  const std::int64_t ranks = strategy.cp * (strategy.sequence_parallel ? strategy.tp : 1);
+  return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    if (branch.model->sequence % ranks == 0) return std::nullopt;
+    return fmt::format("block '{}': sequence {}, cp x tp {}", block.name, branch.model->sequence, ranks);
+  });
+}
+
+Violation context_of_states(const Architecture& architecture) {
+  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
+    if (branch.part->shares_context()) return std::nullopt;
+    return fmt::format("block '{}' has {}", block.name, branch.type);
+  });
+}
+
+/// Returns a violation if a stage ends where hidden states are others than the model's own, or a network is read across
+/// stages.
+Violation cut_networks(const Model& model, const Strategy& strategy) {
+  const Architecture& architecture = *model.architecture;
+  const std::int64_t stages = strategy.stages().count();
+  if (stages == 1) return std::nullopt;
+  if (Violation read = first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
+        if (!branch.part->reads_other_network()) return std::nullopt;
+        return fmt::format("block '{}' has {}", block.name, branch.type);
+      }))
+    return read;
+  for (std::int64_t stage = 1; stage < stages; ++stage) {
+    const std::int64_t layer = core::workload::layers_before_virtual_stage(model, strategy, stage);
+    if (layer == 0 || layer >= model.layers) continue;
+    const Model& stream = architecture.stream_of(model, model.layer_kind(layer - 1));
+    if (stream.hidden != model.hidden || stream.sequence != model.sequence)
+      return fmt::format("stage {} begins behind block '{}'", stage,
+                         architecture.block_of(model.layer_kind(layer - 1)).name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Rule> architecture_rules() {
+  return {
+      rule("architecture_fits", "model.architecture",
+           "an architecture has as many layers as the model, and its parts have all sizes that they need",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             return e.architecture_error.empty() ? std::nullopt : Violation(e.architecture_error);
+           }),
+      rule("parts_by_ranks", "model.architecture",
+           "heads and widths of parts must be multiples of the ranks that share them", {kDivide},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             return architecture == nullptr ? std::nullopt : undivided_size(*architecture, e.configuration.strategy);
+           }),
+      rule("networks_by_ranks", "model.architecture",
+           "the tokens of every network must be a multiple of cp, and under sequence_parallel of cp x tp", {kDivide},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             return architecture == nullptr ? std::nullopt : undivided_tokens(*architecture, e.configuration.strategy);
+           }),
+      rule("context_of_states", "strategy.cp",
+           "cp > 1 is for parts whose ranks need no state of each other, and no other network",
+           {"by construction; Megatron-LM, core/ssm/mamba_context_parallel.py, trades tokens for heads, which is not "
+            "built"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
+             return context_of_states(*architecture);
+           }),
+      rule("architecture_sums_gradients", "strategy.gradient_exchange",
+           "gradient_exchange other than sums is for models without an architecture", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const bool sums = e.configuration.strategy.gradient_exchange == core::workload::GradientExchange::sums;
+             return architecture_of(e) == nullptr || sums ? std::nullopt : Violation("architecture given");
+           }),
+      rule("architecture_recompute", "strategy.recompute",
+           "recompute per_op and split by_cost are for models without an architecture", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             if (architecture_of(e) == nullptr) return std::nullopt;
+             if (s.recompute == core::workload::Recompute::per_op) return "recompute per_op";
+             return s.split == core::workload::LayerSplit::by_cost ? Violation("split by_cost") : std::nullopt;
+           }),
+  };
+}
+
+std::vector<Rule> network_stage_rules() {
+  return {
+      rule("stages_of_networks", "strategy.pp",
+           "a stage ends inside the last network or behind the one before it, and no network is read across stages",
+           {"by construction", {"layers_by_stages", "listed_layers", "empty_layers_fit"}},
+           [](const ExperimentConfig& e) -> Violation {
+             if (architecture_of(e) == nullptr) return std::nullopt;
+             return cut_networks(e.configuration.model, e.configuration.strategy);
+           }),
+  };
+}
+
+}  // namespace manyworlds::experiments

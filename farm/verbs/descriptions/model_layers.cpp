@@ -1,0 +1,180 @@
+#include "farm/verbs/descriptions/model_layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "core/workload/layer/kernel_costs.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/operators.hpp"
+#include "core/workload/parts/registry.hpp"
+#include "experiments/models/model_config.hpp"
+
+namespace manyworlds::farm::commands {
+namespace {
+
+using core::workload::LayerBranch;
+using core::workload::LayerKind;
+using core::workload::Model;
+using core::workload::Operator;
+using core::workload::OpList;
+using experiments::models::count_text;
+using Json = nlohmann::ordered_json;
+
+/// What one direction computes and moves.
+struct PassWork {
+  std::int64_t flops = 0, bytes = 0;
+};
+
+PassWork work_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
+  PassWork sum;
+  for (const Operator& each : operators)
+    for (const auto& item : each.*direction)
+      if (const core::workload::KernelWork* kernel = item.kernel())
+        sum.flops += kernel->shape.flops, sum.bytes += kernel->shape.bytes;
+  return sum;
+}
+
+std::int64_t saved_bytes(const std::vector<Operator>& operators) {
+  std::int64_t sum = 0;
+  for (const Operator& each : operators) sum += each.tensor_count * (each.saved_bytes + each.attention_core_bytes);
+  return sum;
+}
+
+/// A part of a layer, or embedding or head.
+struct PartRow {
+  std::string layer, part;
+  std::int64_t layers = 1, parameters = 0, expert_parameters = 0;
+  PassWork forward, backward;
+  std::int64_t saved = 0;
+};
+
+PartRow measured(PartRow row, const std::vector<Operator>& operators) {
+  row.forward = work_of(operators, &Operator::forward);
+  row.backward = work_of(operators, &Operator::backward);
+  row.saved = saved_bytes(operators);
+  return row;
+}
+
+/// Returns how many layers there are of each kind, in the order of their first layers.
+std::vector<std::pair<LayerKind, std::int64_t>> kinds_of(const Model& model) {
+  std::vector<std::pair<LayerKind, std::int64_t>> kinds;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.layer_kind(layer);
+    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == kind; });
+    known == kinds.end() ? (void)kinds.emplace_back(kind, 1) : (void)++known->second;
+  }
+  return kinds;
+}
+
+std::string type_of(const Model& model, LayerKind kind, std::size_t index) {
+  if (model.architecture) return model.architecture->block_of(kind).branches[index].type;
+  return index == 0 ? "attention" : kind.experts ? "experts" : "mlp";
+}
+
+std::vector<PartRow> rows_of(const Model& model) {
+  core::workload::Strategy one_rank;
+  one_rank.stack.attention = core::workload::AttentionKernel::cudnn;
+  std::vector<PartRow> rows;
+  rows.push_back(measured({"embedding", "", 1, core::workload::embedding_parameters(model, 1), 0, {}, {}, 0},
+                          core::workload::embedding_operators(model, one_rank)));
+  for (const auto& [kind, layers] : kinds_of(model)) {
+    std::size_t index = 0;
+    core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
+      const core::workload::PartParameters own = branch.part.parameters(branch.model);
+      PartRow row{
+          std::string(core::workload::layer_name(model, kind)),
+          type_of(model, kind, index++),
+          layers,
+          own.sharded + own.replicated + branch.options.norm_count() * core::workload::norm_parameters(branch.model),
+          branch.part.has_experts() ? model.experts * branch.part.expert_parameters(branch.model, 1) : 0,
+          {},
+          {},
+          0};
+      std::vector<Operator> operators;
+      core::workload::add_branch_operators(operators, branch, one_rank, 0);
+      rows.push_back(measured(std::move(row), operators));
+    });
+  }
+  rows.push_back(measured({"head", "", 1, core::workload::head_parameters(model, 1, true), 0, {}, {}, 0},
+                          core::workload::head_operators(model, one_rank)));
+  return rows;
+}
+
+struct NamedFormulas {
+  std::string part;
+  core::workload::PartFormulas formulas;
+  auto key() const { return std::tie(part, formulas.parameters, formulas.expert_parameters, formulas.forward_flops); }
+};
+
+/// Returns the formulas of all parts, each once.
+std::vector<NamedFormulas> formulas_of(const Model& model) {
+  std::vector<NamedFormulas> all;
+  for (const auto& [kind, layers] : kinds_of(model)) {
+    std::size_t index = 0;
+    core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
+      NamedFormulas one{type_of(model, kind, index++), branch.part.formulas(branch.model)};
+      const bool is_known =
+          std::any_of(all.begin(), all.end(), [&](const NamedFormulas& other) { return other.key() == one.key(); });
+      if (!is_known) all.push_back(std::move(one));
+    });
+  }
+  return all;
+}
+
+std::string teraflops(std::int64_t flops) {
+  return fmt::format("{:.4g}", static_cast<double>(flops) * 1e-12);
+}
+
+std::string gigabytes(std::int64_t bytes) {
+  return fmt::format("{:.4g}", static_cast<double>(bytes) * 1e-9);
+}
+
+}  // namespace
+
+std::string layers_text(const Model& model) {
+  std::string text = fmt::format(
+      "\nlayers of one sample of {} tokens, on one rank, kernels fused, nothing recomputed\n", model.sequence);
+  constexpr const char* kRow = "  {:<17}{:<17}{:>6}{:>12}{:>12}{:>10}{:>10}{:>9}{:>9}{:>9}\n";
+  text += fmt::format(kRow, "layer", "part", "layers", "parameters", "experts", "TFLOP", "TFLOP", "GB", "GB", "MiB");
+  text += fmt::format(kRow, "", "", "", "of one", "of one", "forward", "backward", "forward", "backward", "saved");
+  for (const PartRow& row : rows_of(model))
+    text +=
+        fmt::format(kRow, row.layer, row.part, row.layers, count_text(row.parameters),
+                    row.expert_parameters > 0 ? count_text(row.expert_parameters) : "", teraflops(row.forward.flops),
+                    teraflops(row.backward.flops), gigabytes(row.forward.bytes), gigabytes(row.backward.bytes),
+                    fmt::format("{:.1f}", static_cast<double>(row.saved) / (1 << 20)));
+  text += "\nformulas, by the names of options; norms of hidden states apart\n";
+  for (const NamedFormulas& one : formulas_of(model)) {
+    text += fmt::format("  {:<17}parameters     {}\n", one.part, one.formulas.parameters);
+    if (!one.formulas.expert_parameters.empty())
+      text += fmt::format("  {:<17}of an expert   {}\n", "", one.formulas.expert_parameters);
+    text += fmt::format("  {:<17}forward FLOPs  {}\n", "", one.formulas.forward_flops);
+  }
+  return text;
+}
+
+Json layers_json(const Model& model) {
+  Json rows = Json::array(), formulas = Json::array();
+  for (const PartRow& row : rows_of(model))
+    rows.push_back({{"layer", row.layer},
+                    {"part", row.part},
+                    {"layers", row.layers},
+                    {"parameters", row.parameters},
+                    {"expert_parameters", row.expert_parameters},
+                    {"forward_flops", row.forward.flops},
+                    {"backward_flops", row.backward.flops},
+                    {"forward_bytes", row.forward.bytes},
+                    {"backward_bytes", row.backward.bytes},
+                    {"saved_bytes", row.saved}});
+  for (const NamedFormulas& one : formulas_of(model))
+    formulas.push_back({{"part", one.part},
+                        {"parameters", one.formulas.parameters},
+                        {"expert_parameters", one.formulas.expert_parameters},
+                        {"forward_flops", one.formulas.forward_flops}});
+  return {{"sequence", model.sequence}, {"rows", rows}, {"formulas", formulas}};
+}
+
+}  // namespace manyworlds::farm::commands
