@@ -134,7 +134,7 @@ TEST_CASE("other architectures are left out by name, with the word or the column
     CHECK((row.unsupported.empty() || row.kind == "other"));
     return reason(row);
   };
-  CHECK(why("t5/t5_release") == "another architecture: T5: an encoder and a decoder (test_case: t5)");
+  CHECK(why("t5/ul2_release") == "another architecture: T5: an encoder and a decoder (test_case: t5)");
   CHECK(why("bert/mcore_tp1") == "another architecture: BERT: an encoder (test_case: bert)");
   CHECK(why("gpt/hybrid_mr_tp2") == "another architecture: hybrid: Mamba and attention (test_case: hybrid)");
   CHECK_THAT(why("nemotron/nemotron3_super"), Catch::Contains("Mamba"));
@@ -148,26 +148,37 @@ TEST_CASE("other architectures are left out by name, with the word or the column
   CHECK(why("nemotron/nemotron4_15b") == "");
 }
 
-TEST_CASE("tests of other models: each is predicted or named, and Mixtral's releases are met") {
+TEST_CASE("tests of other models: each is predicted within 5 %, or named") {
   const Catalog catalog;
-  std::map<std::string, std::int64_t> left_out;
-  Group mixtral;
+  std::map<std::string, std::int64_t> left_out, predicted;
+  Group mixtral, described;
   for (const MemoryRow& row :
        read_memory(import::parse_csv(compiled_table("memory_other"), "memory_other.csv"), catalog)) {
-    CAPTURE(row.test_case, reason(row));
+    CAPTURE(row.id, row.test_case, reason(row));
+    const std::string folder = row.test_case.substr(0, row.test_case.find('/'));
     if (!row.unsupported.empty()) {
-      ++left_out[row.test_case.substr(0, row.test_case.find('/'))];
+      ++left_out[folder];
       continue;
     }
-    CHECK(row.test_case.starts_with("mixtral/mixtral"));
-    ++mixtral.rows;
-    mixtral.error += std::abs(static_cast<double>(predicted_bytes(row)) / static_cast<double>(row.measured_bytes) - 1);
+    ++predicted[folder];
+    const double error =
+        std::abs(static_cast<double>(predicted_bytes(row)) / static_cast<double>(row.measured_bytes) - 1);
+    Group& group = folder == "mixtral" ? mixtral : described;
+    ++group.rows;
+    group.error += error;
+    // Its peak grew by 430 MiB in the 56,405th step, and fell again: not what a step takes.
+    const bool peak_is_of_a_step = row.id != "memory_other_054";
+    if (folder != "mixtral" && peak_is_of_a_step) CHECK(error <= 0.05);
   }
-  CHECK(left_out["bert"] + left_out["t5"] == 39);
-  CHECK(left_out["hybrid"] + left_out["nemotron"] == 7);
-  CHECK(left_out["mimo"] + left_out["multimodal-llava"] == 4);
-  CHECK(left_out["mixtral"] == 2);  // DeepSeek-V3 with multi-token prediction
-  CHECK(mixtral.rows == 3);
+  CHECK(predicted == std::map<std::string, std::int64_t>{
+                         {"bert", 13}, {"hybrid", 2}, {"mixtral", 3}, {"multimodal-llava", 3}, {"t5", 23}});
+  CHECK(left_out == std::map<std::string, std::int64_t>{
+                        {"bert", 3},     // eight ranks of a tensor group and eight stages on more GPUs than are named
+                        {"hybrid", 2},   // with elastic widths; and a row of another model
+                        {"mimo", 1},     //
+                        {"mixtral", 2},  // DeepSeek-V3 with multi-token prediction
+                        {"nemotron", 3}});
+  CHECK(described.mean() <= 0.03);
   CHECK(mixtral.mean() <= 0.05);
 }
 
