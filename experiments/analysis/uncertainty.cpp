@@ -1,9 +1,13 @@
 #include "experiments/analysis/uncertainty.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
+#include "core/workload/model/architecture.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/measured/tables.hpp"
 
@@ -61,6 +65,16 @@ double widened_high(double residual, double widening) {
 }
 double widened_low(double residual, double widening) {
   return 1 / (1 + widening * std::max(0.0, 1 / (1 + residual) - 1));
+}
+
+/// Returns the types of a model's parts that no step of the published runs has, joined by commas.
+std::string unmeasured_parts(const core::workload::Model& model) {
+  if (!model.architecture) return "";
+  std::set<std::string> types;
+  for (const core::workload::Block& block : model.architecture->blocks)
+    for (const core::workload::Branch& branch : block.branches) types.insert(branch.type);
+  for (const char* known : {"attention", "mlp", "experts"}) types.erase(known);
+  return fmt::format("{}", fmt::join(types, ", "));
 }
 
 std::string families_text(std::size_t families) {
@@ -137,7 +151,10 @@ Uncertainty::Evidence Uncertainty::evidence_of(const Settings& settings, const E
     result.basis = fmt::format("all that was measured: {}", families_text(families.other_gpus.size()));
     reasons = "none that is " + kind;
   }
-  if (!config.machines.empty()) reasons += std::string(reasons.empty() ? "" : ", ") + "machines of several kinds";
+  const auto add_reason = [&](const std::string& reason) { reasons += (reasons.empty() ? "" : ", ") + reason; };
+  if (!config.machines.empty()) add_reason("machines of several kinds");
+  if (const std::string parts = unmeasured_parts(config.configuration.model); !parts.empty())
+    add_reason("no published step has " + parts);
   evidence.widening = reasons.empty() ? 1 : kWidening;
   if (!reasons.empty()) result.basis += fmt::format("; {} times as wide: {}", kWidening, reasons);
   return evidence;

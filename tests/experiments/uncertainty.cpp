@@ -106,6 +106,10 @@ TEST_CASE("what was not measured makes an interval wider, and says so") {
   widened(experiment("h100_sxm"), "no such step of h100_sxm");
   widened(experiment("{like: a100_80, gemm_efficiency: 0.9}"), "constants of its own");
   widened(experiment("a100_80", "strategy: {zero: 3}"), "none that is sharded");
+  Settings mixers = experiment("a100_80");
+  mixers["model.architecture"] =
+      std::string("{blocks: {a: {mamba2: {heads: 64}}, b: mlp}, layers: [{repeat: 12, of: [a, b]}]}");
+  widened(mixers, "no published step has mamba2");
   Settings none = experiment("a100_80");
   none["collectives.protocol"] = std::string("none");
   widened(none, "collectives without a measured library");
