@@ -172,9 +172,7 @@ PartType attention_type() {
   return {"attention",
           "self-attention: multi-head, grouped-query or latent",
           attention_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<SelfAttention>(attention_options().make(own)));
-          },
+          make_part<SelfAttention, attention_options>,
           {}};
 }
 

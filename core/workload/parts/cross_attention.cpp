@@ -120,10 +120,7 @@ PartType cross_attention_type() {
   return {"cross_attention",
           "attention to the output of another network",
           cross_attention_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(
-                std::make_shared<CrossAttentionPart>(cross_attention_options().make(own)));
-          },
+          make_part<CrossAttentionPart, cross_attention_options>,
           {{"keys", std::int64_t{256}}}};
 }
 

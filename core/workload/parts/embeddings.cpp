@@ -99,10 +99,7 @@ PartType token_embedding_type() {
   return {"token_embedding",
           "tokens at the entrance of a network",
           token_embedding_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(
-                std::make_shared<TokenEmbeddingPart>(token_embedding_options().make(own)));
-          },
+          make_part<TokenEmbeddingPart, token_embedding_options>,
           {}};
 }
 
@@ -110,10 +107,7 @@ PartType patch_embedding_type() {
   return {"patch_embedding",
           "patches of images or videos at the entrance of a network",
           patch_embedding_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(
-                std::make_shared<PatchEmbeddingPart>(patch_embedding_options().make(own)));
-          },
+          make_part<PatchEmbeddingPart, patch_embedding_options>,
           {{"inputs", std::int64_t{64}}}};
 }
 

@@ -207,9 +207,7 @@ PartType experts_type() {
   return {"experts",
           "routed feed-forward networks, and a shared one",
           expert_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<Experts>(expert_options().make(own)));
-          },
+          make_part<Experts, expert_options>,
           {}};
 }
 

@@ -82,9 +82,7 @@ PartType feed_forward_type() {
   return {"mlp",
           "a feed-forward network",
           feed_forward_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<FeedForward>(feed_forward_options().make(own)));
-          },
+          make_part<FeedForward, feed_forward_options>,
           {}};
 }
 

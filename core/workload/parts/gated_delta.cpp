@@ -154,9 +154,7 @@ PartType gated_delta_type() {
   return {"gated_delta",
           "linear attention by the gated delta rule",
           gated_delta_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<GatedDeltaPart>(gated_delta_options().make(own)));
-          },
+          make_part<GatedDeltaPart, gated_delta_options>,
           {{"key_heads", std::int64_t{8}}, {"value_heads", std::int64_t{16}}}};
 }
 

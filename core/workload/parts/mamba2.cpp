@@ -150,9 +150,7 @@ PartType mamba2_type() {
   return {"mamba2",
           "a state-space mixer (Mamba-2)",
           mamba2_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<Mamba2Part>(mamba2_options().make(own)));
-          },
+          make_part<Mamba2Part, mamba2_options>,
           {{"heads", std::int64_t{16}},
            {"head_dim", std::int64_t{32}},
            {"state", std::int64_t{64}},

@@ -139,9 +139,7 @@ PartType linear_type() {
   return {"linear",
           "a linear layer, with an activation function or without",
           linear_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<LinearPart>(linear_options().make(own)));
-          },
+          make_part<LinearPart, linear_options>,
           {}};
 }
 
@@ -153,9 +151,7 @@ PartType classifier_type() {
   return {"classifier",
           "classes of whole samples, with their loss",
           classifier_options().infos(),
-          [](const OptionSet& own) {
-            return std::shared_ptr<const LayerPart>(std::make_shared<ClassifierPart>(classifier_options().make(own)));
-          },
+          make_part<ClassifierPart, classifier_options>,
           {{"classes", std::int64_t{8}}}};
 }
 

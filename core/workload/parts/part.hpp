@@ -48,4 +48,10 @@ std::shared_ptr<const LayerPart> make_part(const OptionSet&) {
   return std::make_shared<Part>();
 }
 
+/// Makes a part of its options, which the function `table` has a table of.
+template <class Part, auto table>
+std::shared_ptr<const LayerPart> make_part(const OptionSet& own) {
+  return std::make_shared<Part>(table().make(own));
+}
+
 }  // namespace manyworlds::core::workload
