@@ -2,7 +2,7 @@
 // (Ainslie et al. 2023) and latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1), with windows or without.
 #pragma once
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 

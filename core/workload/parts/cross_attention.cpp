@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/workload/operators/attention_core.hpp"
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

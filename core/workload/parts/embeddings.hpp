@@ -2,7 +2,7 @@
 // another, or patches of images and videos (Dosovitskiy et al. 2021, section 3.1).
 #pragma once
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -1,7 +1,7 @@
 // A feed-forward network of two linear layers, or of three with a gate, and an activation function between them.
 #pragma once
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -2,7 +2,7 @@
 // read, or a classifier of whole samples.
 #include <fmt/format.h>
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

@@ -2,7 +2,7 @@
 
 namespace manyworlds::core::workload {
 
-// A new type of part is a file in this folder and a line here.
+// A new type of part is a file in this room, or in one below it, and a line here.
 // clang-format off
 #define MANYWORLDS_PART_TYPES(entry) \
   entry(attention)                   \

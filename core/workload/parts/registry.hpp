@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/operators/part.hpp"
 #include "core/workload/parts/attention.hpp"
 #include "core/workload/parts/experts.hpp"
 #include "core/workload/parts/feed_forward.hpp"
-#include "core/workload/parts/part.hpp"
 
 namespace manyworlds::core::workload {
 

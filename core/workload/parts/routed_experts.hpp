@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/workload/parts/part.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -3,8 +3,8 @@
 // duality, section 6), a gated norm and an output projection. Tensor parallelism shards heads and groups.
 #include <algorithm>
 
-#include "core/workload/parts/mixer_parts.hpp"
-#include "core/workload/parts/part.hpp"
+#include "core/workload/mixers/mixer_parts.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

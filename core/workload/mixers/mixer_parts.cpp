@@ -1,4 +1,4 @@
-#include "core/workload/parts/mixer_parts.hpp"
+#include "core/workload/mixers/mixer_parts.hpp"
 
 namespace manyworlds::core::workload {
 

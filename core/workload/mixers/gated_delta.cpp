@@ -3,8 +3,8 @@
 // (fla/ops/gated_delta_rule/chunk.py). Tensor parallelism shards heads.
 #include <algorithm>
 
-#include "core/workload/parts/mixer_parts.hpp"
-#include "core/workload/parts/part.hpp"
+#include "core/workload/mixers/mixer_parts.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
