@@ -61,10 +61,38 @@ core::compute::Gpu gpu_of(const CatalogEntry& entry) {
   return core::compute::gpu_options().make(values);
 }
 
-Catalog::Catalog(const std::string& path) : model_files_(std::make_shared<ModelFiles>()) {
-  for (const std::string& kind : kKinds) kinds_[kind];
-  for (const CatalogFile& file : compiled_catalog())
-    add(file.kind, file.name, import::parse_yaml(file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name)));
+namespace {
+
+using Kinds = std::map<std::string, Catalog::Entries>;
+
+void add_entry(Kinds& kinds, const std::string& kind, const std::string& name, const Node& node) {
+  const std::string& file = *node.file;
+  if (kinds[kind].count(name))
+    throw InputError(fmt::format("'{}' is in the catalog already; give this one another name", name), file);
+  CatalogEntry entry = read_entry(kind, node);
+  for (const std::string& also : entry.also_called)
+    for (const auto& [other, known] : kinds[kind])
+      if (also == other || std::count(known.also_called.begin(), known.also_called.end(), also) > 0)
+        throw InputError(fmt::format("'{}' is what {} is called already", also, other), file);
+  kinds[kind][name] = std::move(entry);
+}
+
+/// The compiled files, parsed once for all catalogs of a process, which copy them.
+const Kinds& compiled_entries() {
+  static const Kinds all = [] {
+    Kinds kinds;
+    for (const std::string& kind : kKinds) kinds[kind];
+    for (const CatalogFile& file : compiled_catalog())
+      add_entry(kinds, file.kind, file.name,
+                import::parse_yaml(file.text, fmt::format("catalog/{}/{}.yaml", file.kind, file.name)));
+    return kinds;
+  }();
+  return all;
+}
+
+}  // namespace
+
+Catalog::Catalog(const std::string& path) : kinds_(compiled_entries()), model_files_(std::make_shared<ModelFiles>()) {
   std::error_code code;
   if (fs::is_regular_file(path, code))
     add_file(path, fs::absolute(path).string());
@@ -77,18 +105,6 @@ void Catalog::finish() {
   for (const char* kind : {"gpus", "stacks"})
     for (auto& [name, entry] : kinds_.at(kind)) copy_constants(kind, name, entry);
   check_gpus();
-}
-
-void Catalog::add(const std::string& kind, const std::string& name, const Node& node) {
-  const std::string& file = *node.file;
-  if (kinds_[kind].count(name))
-    throw InputError(fmt::format("'{}' is in the catalog already; give this one another name", name), file);
-  CatalogEntry entry = read_entry(kind, node);
-  for (const std::string& also : entry.also_called)
-    for (const auto& [other, known] : kinds_[kind])
-      if (also == other || std::count(known.also_called.begin(), known.also_called.end(), also) > 0)
-        throw InputError(fmt::format("'{}' is what {} is called already", also, other), file);
-  kinds_[kind][name] = std::move(entry);
 }
 
 void Catalog::add_cluster_file(const std::string& name, const std::string& path) {
@@ -119,7 +135,7 @@ void Catalog::add_file(const std::string& path, const std::string& named) {
     if (kind.value.kind != Node::Kind::mapping)
       kind.value.fail(fmt::format("'{}' must be a mapping of names to entries", kind.key));
     if (kind.value.entries.size() > kMaxFiles) kind.value.fail(fmt::format("holds more than {} entries", kMaxFiles));
-    for (const Entry& entry : kind.value.entries) add(kind.key, entry.key, entry.value);
+    for (const Entry& entry : kind.value.entries) add_entry(kinds_, kind.key, entry.key, entry.value);
   }
   const Node *fabric = root.find(kFabric), *named_clusters = root.find("clusters");
   if (fabric == nullptr) return;
@@ -138,7 +154,8 @@ void Catalog::add_folder(const std::string& folder) {
     if (!fs::is_directory(inside, code)) continue;
     any = true;
     for (const fs::path& file : files_of(inside))
-      add(kind, file.stem().string(), import::parse_yaml(import::read_text(file.string()), file.string()));
+      add_entry(kinds_, kind, file.stem().string(),
+                import::parse_yaml(import::read_text(file.string()), file.string()));
   }
   if (!any) throw InputError("has none of the folders gpus, libraries, models, clusters and stacks", folder);
 }

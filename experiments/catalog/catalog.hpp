@@ -52,7 +52,6 @@ class Catalog {
   const Entries::value_type& find_named(const std::string& kind, const std::string& name, const import::Node& at) const;
 
  private:
-  void add(const std::string& kind, const std::string& name, const import::Node& entry);
   void add_file(const std::string& path, const std::string& named);
   void finish();
   void add_folder(const std::string& folder);
