@@ -39,7 +39,8 @@ struct PartType {
   std::string help;
   std::vector<OptionInfo> options;  // its own; besides, a part can be given every option of the model
   std::shared_ptr<const LayerPart> (*make)(const OptionSet& own);
-  OptionSet example;  // own options that have no default, as multiples of 8
+  OptionSet example;             // own options that have no default, as multiples of 8
+  OptionSet example_model = {};  // options that a model needs besides
 };
 
 /// Makes a part that has no options of its own.

@@ -3,6 +3,8 @@
 // parallelism; their narrow results are gathered before the up-projections, which are sharded over heads.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "core/workload/model/layer_part.hpp"
@@ -14,7 +16,13 @@ namespace manyworlds::core::workload {
 /// together with values; all heads share the rotary part of the keys.
 PartParameters latent_attention_parameters(const Model& model);
 
+/// Whether narrow keys and values are widened for each head, or all heads attend to them as they are and queries are
+/// multiplied with the matrix that would widen keys.
+enum class LatentKeys : std::uint8_t { by_head, shared };
 void add_latent_attention_input(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes,
-                                compute::Dtype dtype);
+                                compute::Dtype dtype, LatentKeys keys = LatentKeys::by_head);
+
+/// A product of every head's `in` columns with a matrix of its own, in one batched GEMM.
+Operator product_by_head(const RankShapes& shapes, std::string_view name, std::int64_t in, std::int64_t out);
 
 }  // namespace manyworlds::core::workload

@@ -6,6 +6,7 @@ namespace manyworlds::core::workload {
 // clang-format off
 #define MANYWORLDS_PART_TYPES(entry) \
   entry(attention)                   \
+  entry(sparse_attention)            \
   entry(cross_attention)             \
   entry(feed_forward)                \
   entry(experts)                     \

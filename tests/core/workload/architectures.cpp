@@ -32,8 +32,15 @@ Model small_model() {
   return model;
 }
 
+/// The small model with what the example of a type of part needs.
+Model model_for(const std::string& type) {
+  OptionSet options = model_options().read(small_model());
+  for (const auto& [name, value] : find_part_type(type)->example_model) options[name] = value;
+  return model_options().make(options);
+}
+
 Model of_one_part(const std::string& type, const OptionSet& own, const BranchOptions& options = {}) {
-  const Model model = small_model();
+  const Model model = model_for(type);
   return described(model, {{branch_of(model, type, own, options)}}, {0, 0, 0, 0});
 }
 
@@ -41,12 +48,14 @@ std::vector<Operator> layer_of(const Model& model, const Strategy& strategy) {
   return layer_operators(model, strategy, model.layer_kind(0));
 }
 
-/// What kernels compute, without those of weight gradients or with them.
-std::int64_t flops_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
+/// What kernels compute, without the index of sparse attention, which every rank computes whole.
+std::int64_t divided_flops(const std::vector<Operator>& operators, OpList Operator::*direction) {
   std::int64_t sum = 0;
   for (const Operator& each : operators)
     for (const WorkItem& work : each.*direction)
-      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
+      if (const KernelWork* kernel = work.kernel())
+        if (!kernel->shape.name.starts_with("index_") || kernel->shape.name == "index_target")
+          sum += kernel->shape.flops;
   return sum;
 }
 
@@ -141,7 +150,7 @@ TEST_CASE("a window of a part is that of windowed layers") {
 
 TEST_CASE("tensor-parallel ranks share out what every type of part computes and has") {
   for (const auto& [type, own] : parts_with_options()) {
-    if (!is_divided(type, own, small_model())) continue;
+    if (!is_divided(type, own, model_for(type))) continue;
     const Model model = of_one_part(type, own);
     CAPTURE(type);
     const std::vector<Operator> whole = layer_of(model, layout(1, 1, 1, 8));
@@ -152,8 +161,8 @@ TEST_CASE("tensor-parallel ranks share out what every type of part computes and 
       strategy.sequence_parallel = true;
       const std::vector<Operator> one = layer_of(model, strategy);
       CAPTURE(tp);
-      CHECK(flops_of(one, &Operator::forward) * tp == flops_of(whole, &Operator::forward));
-      CHECK(flops_of(one, &Operator::backward) * tp == flops_of(whole, &Operator::backward));
+      CHECK(divided_flops(one, &Operator::forward) * tp == divided_flops(whole, &Operator::forward));
+      CHECK(divided_flops(one, &Operator::backward) * tp == divided_flops(whole, &Operator::backward));
       const Parameters all = layer_parameters(model, layout(1, 1, 1, 8), kind),
                        share = layer_parameters(model, strategy, kind);
       const std::int64_t replicated = replicated_layer_parameters(model, kind);
@@ -165,7 +174,7 @@ TEST_CASE("tensor-parallel ranks share out what every type of part computes and 
 
 TEST_CASE("a rank saves less of every type of part, the more ranks there are and the more it recomputes") {
   for (const auto& [type, own] : parts_with_options()) {
-    if (!is_divided(type, own, small_model())) continue;
+    if (!is_divided(type, own, model_for(type))) continue;
     const Model model = of_one_part(type, own);
     CAPTURE(type);
     const LayerKind kind = model.layer_kind(0);
@@ -334,4 +343,51 @@ TEST_CASE("experts of a latent width compute and send that width") {
   };
   CHECK(experts(of_width(0)) == 16 * 3 * 256 * 128);
   CHECK(experts(of_width(64)) == 16 * 3 * 64 * 128);
+}
+
+namespace {
+
+/// The multiplications and additions of sparse latent attention, one by one: of attention, and of its index.
+struct SparseCount {
+  std::int64_t attention = 0, index = 0, target = 0;
+};
+
+SparseCount counted_sparse(std::int64_t sequence, std::int64_t heads, std::int64_t rank, std::int64_t rotary,
+                           std::int64_t index_heads, std::int64_t index_width, std::int64_t index_keys) {
+  SparseCount count;
+  for (std::int64_t query = 0; query < sequence; ++query) {
+    for (std::int64_t key = 0; key < query; ++key) count.index += 2 * index_heads * index_width;
+    for (std::int64_t key = 0; key < std::min(query, index_keys); ++key) {
+      count.target += 2 * heads * (rank + rotary);            // scores, for the distribution that the index learns
+      count.attention += 2 * heads * (rank + rotary + rank);  // scores and values
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("sparse attention takes the FLOPs of its loops, and its index those of all pairs") {
+  using I = std::int64_t;
+  const PartType& type = *find_part_type("sparse_attention");
+  const Model model = of_one_part(type.name, type.example);
+  const std::vector<Operator> layer = layer_of(model, layout(1, 1, 1, 1));
+  // Kernels count pairs as an integral: half a pair for each query less than the loops, which leave out the diagonal.
+  const SparseCount count = counted_sparse(512, 16, 32, 16, 8, 32, 128);
+  CHECK(flops_of_operator(layer, "attention", &Operator::forward) ==
+        count.attention + 2 * 16 * (32 + 16 + 32) * 128 / 2);
+  CHECK(flops_of_operator(layer, "index_scores", &Operator::forward) ==
+        count.index + count.target + 2 * 8 * 32 * 512 / 2 + 2 * 16 * (32 + 16) * 128 / 2);
+  CHECK(flops_of_operator(layer, "query_absorb", &Operator::forward) == 2 * I{512} * 16 * 32 * 32);
+  CHECK(flops_of_operator(layer, "query_absorb", &Operator::backward) == 2 * 2 * I{512} * 16 * 32 * 32);
+  CHECK(flops_of_operator(layer, "value_up", &Operator::forward) == 2 * I{512} * 16 * 32 * 32);
+  // One of a layer before has nothing of the index.
+  OptionSet shared = type.example;
+  shared["own_index"] = false;
+  const Model reader = of_one_part(type.name, shared);
+  const auto parameters = [](const Model& of) {
+    return layer_parameters(of, layout(1, 1, 1, 1), of.layer_kind(0)).total();
+  };
+  CHECK(parameters(model) - parameters(reader) == 64 * 8 * 32 + 256 * (32 + 8) + 2 * 32);
+  CHECK(flops_of_operator(layer_of(reader, layout(1, 1, 1, 1)), "index_scores", &Operator::forward) == 0);
 }
