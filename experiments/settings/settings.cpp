@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "experiments/config/architecture.hpp"
@@ -48,8 +50,19 @@ void Assigner::record_place(const std::string& path, const Node& at) {
   (*places_)[path] = place;
 }
 
+/// They are found once for each practice; settings that begin with them share their block.
 void Assigner::defaults() {
-  reset(config_schema(), "");
+  static std::mutex mutex;
+  static std::map<Practice, Settings> known;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = known.try_emplace(practice_);
+  if (is_new) {
+    settings_ = {};
+    reset(config_schema(), "");
+    settings_.share();
+    at->second = settings_;
+  }
+  settings_ = at->second;
 }
 
 /// Returns whether an option at `path` starts with its default.
