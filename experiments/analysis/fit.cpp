@@ -213,6 +213,10 @@ core::step::Links links_of(const ExperimentConfig& config) {
           mesh};
 }
 
+bool is_fitted_to(const core::workload::Model& model) {
+  return !model.has_experts() && !model.architecture;
+}
+
 double closed_form_s(const ExperimentConfig& config) {
   if (config.configuration.programs) return core::seconds(core::step::lower_bound_ps(config.configuration));
   return core::step::closed_form(config.configuration, links_of(config)).step_s;

@@ -19,6 +19,10 @@ core::step::Links links_of(const ExperimentConfig& config);
 /// Returns the time of a step of `config` by closed forms; of given programs, what their kernels take at least.
 double closed_form_s(const ExperimentConfig& config);
 
+/// Whether constants are fitted to steps of a model. Those of models with experts, or with a list of layers, depend on
+/// much that constants of kernels must not compensate for.
+bool is_fitted_to(const core::workload::Model& model);
+
 /// A measured step, as input of closed forms.
 struct FitRow {
   core::step::Configuration configuration;  // without its graph

@@ -66,8 +66,8 @@ class StepFit {
     const experiments::ExperimentConfig config = experiments::config_of(step.experiments.front());
     rows_.push_back({config.configuration, experiments::fitting::links_of(config), kGpu, "", step.measured_s, 1});
     scales_.push_back(start / experiments::fitting::predict_s(rows_.back(), {}));
-    const bool experts = config.configuration.model.has_experts();
-    part_.rows.push_back({step.id, step.family, step.measured_s, start, start, start, experts ? 0.0 : 1.0});
+    const bool fitted = experiments::fitting::is_fitted_to(config.configuration.model);
+    part_.rows.push_back({step.id, step.family, step.measured_s, start, start, start, fitted ? 1.0 : 0.0});
     problem_.measured.push_back(step.measured_s);
   }
 

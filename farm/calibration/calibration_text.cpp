@@ -37,7 +37,8 @@ std::string how_left_out(const CalibratedPart& part) {
   std::string text = fitted_to <= experiments::fitting::kLeaveOneOutRows
                          ? "left out: each row by itself"
                          : fmt::format("left out: every {}th row together", experiments::fitting::kFolds);
-  if (others > 0) text += fmt::format("; {} rows of models with experts are predicted and not fitted to", others);
+  if (others > 0)
+    text += fmt::format("; {} rows of models with experts or a list of layers are predicted and not fitted to", others);
   return text + "\n";
 }
 

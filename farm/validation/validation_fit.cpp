@@ -97,8 +97,7 @@ StepsToFit steps_to_fit(const std::vector<TrainingStep>& steps, const std::vecto
     const auto found = predicted.find(step.id);
     if (found == predicted.end() || step.one_layer()) continue;
     FitRow row = fit_row(step, catalog);
-    // Expert models depend on much that is not modelled yet, which kernel constants must not compensate for.
-    if (row.configuration.model.has_experts()) continue;
+    if (!experiments::fitting::is_fitted_to(row.configuration.model)) continue;
     // Effects that the closed form omits are assumed to be proportional to it.
     row.measured_s *= experiments::fitting::predict_s(row, start) / found->second;
     rows.push_back(std::move(row));

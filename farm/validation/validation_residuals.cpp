@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "core/base/error.hpp"
@@ -32,14 +33,16 @@ std::vector<std::pair<double, double>> pair_deviations(const std::vector<Compare
 std::vector<Residuals> residuals_of(const std::vector<experiments::measured::TrainingStep>& steps,
                                     const Comparison& compared, const experiments::Catalog& catalog) {
   std::map<std::string, std::pair<std::string, std::string>> chip_and_kind;  // by id
-  for (const auto& step : steps)
-    if (!step.experiments.empty())
-      chip_and_kind[step.id] = {
-          experiments::chip_of(catalog, step.gpu),
-          experiments::layout_kind(experiments::config_of(step.experiments.front()).configuration)};
+  std::set<std::string> listed;  // models with a list of layers: their intervals follow from those of other models
+  for (const auto& step : steps) {
+    if (step.experiments.empty()) continue;
+    const auto configuration = experiments::config_of(step.experiments.front()).configuration;
+    if (configuration.model.architecture) listed.insert(step.id);
+    chip_and_kind[step.id] = {experiments::chip_of(catalog, step.gpu), experiments::layout_kind(configuration)};
+  }
   std::map<std::tuple<std::string, std::string, std::string>, std::vector<ComparedRow>> groups;
   for (const ComparedRow& row : compared.rows) {
-    if (row.excluded_from_family) continue;
+    if (row.excluded_from_family || listed.count(row.id) > 0) continue;
     const auto found = chip_and_kind.find(row.id);
     MANYWORLDS_CHECK(found != chip_and_kind.end(), "row '{}' was compared and is none of the steps", row.id);
     groups[{found->second.first, found->second.second, row.family}].push_back(row);
