@@ -13,6 +13,7 @@
 #include "core/memory/placeholders.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
@@ -107,7 +108,9 @@ std::int64_t max_layers_in_flight(const Model& model, const Strategy& strategy, 
 
 Footprint static_footprint(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,
                            RankClass rank_class) {
-  const ModelState state = model_state(model, strategy, rank_class.stage);
+  ModelState state = model_state(model, strategy, rank_class.stage);
+  const workload::TableBytes tables = workload::table_bytes(model, strategy, rank_class);
+  state.weights += tables.weights, state.optimizer += tables.optimizer;
   const LibraryBytes libraries = library_bytes(model, strategy, gpu);
   Footprint bytes;
   bytes.weights = state.weights;

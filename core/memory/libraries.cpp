@@ -2,6 +2,7 @@
 #include "core/memory/libraries.hpp"
 
 #include "core/memory/activations.hpp"
+#include "core/workload/model/architecture.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -41,7 +42,7 @@ std::int64_t communicator_count(const Model& model, const Strategy& strategy) {
   add(strategy.cp);
   add(strategy.shards());
   add(strategy.zero_groups());
-  if (model.has_experts()) {
+  if (model.has_experts() || workload::has_tables(model)) {
     add(strategy.ep);
     add(strategy.expert_shards());
     add(strategy.zero_groups());  // the experts' communicators across sharding groups are others than those above

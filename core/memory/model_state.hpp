@@ -17,7 +17,8 @@ struct ModelState {
   std::int64_t gathered = 0;  // ZeRO 2 and 3: temporarily gathered weights and full gradients; factors of replicas
 };
 
-/// Returns the bytes of model state on a rank of pipeline stage `stage`.
+/// Returns the bytes of model state on a rank of pipeline stage `stage`, without embedding tables that ranks share out
+/// (workload::table_bytes()).
 ModelState model_state(const workload::Model& model, const workload::Strategy& strategy, std::int64_t stage);
 
 }  // namespace manyworlds::core::memory

@@ -3,6 +3,7 @@
 
 #include "core/base/error.hpp"
 #include "core/memory/model_state.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 
 namespace manyworlds::experiments {
 
@@ -63,7 +64,8 @@ const core::OptionTable<Training>& training_options() {
 
 std::int64_t checkpoint_bytes(const core::workload::Model& model) {
   const core::memory::ModelState state = core::memory::model_state(model, core::workload::Strategy{}, 0);
-  return state.weights + state.optimizer;
+  const core::workload::TableBytes tables = core::workload::table_bytes(model, core::workload::Strategy{}, {});
+  return state.weights + state.optimizer + tables.weights + tables.optimizer;
 }
 
 Checkpoints checkpoints_of(const Training& training, double bytes, double gpus) {

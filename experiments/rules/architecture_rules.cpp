@@ -89,6 +89,18 @@ Violation cut_networks(const Model& model, const Strategy& strategy) {
   return std::nullopt;
 }
 
+/// Returns what of a layout embedding tables cannot have.
+Violation layout_of_tables(const Strategy& strategy) {
+  for (const auto& [name, ranks] :
+       {std::pair{"tp", strategy.tp}, {"pp", strategy.pp}, {"cp", strategy.cp}, {"etp", strategy.etp}})
+    if (ranks > 1) return fmt::format("{} {}", name, ranks);
+  if (strategy.ep != strategy.dp) return fmt::format("ep {}, dp {}", strategy.ep, strategy.dp);
+  if (strategy.global_batch != strategy.dp * strategy.micro_batch)
+    return fmt::format("global_batch {}, dp {} x micro_batch {}", strategy.global_batch, strategy.dp,
+                       strategy.micro_batch);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<Rule> architecture_rules() {
@@ -139,6 +151,16 @@ std::vector<Rule> architecture_rules() {
 
 std::vector<Rule> network_stage_rules() {
   return {
+      rule("tables_by_data_parallel_ranks", "strategy.ep",
+           "embedding tables need tp, pp, cp and etp 1, ep as many as dp, and one micro-batch: all data-parallel ranks "
+           "share the tables out, and update them in the backward pass",
+           {"by construction: the layout of DLRM (Mudigere et al. 2022, section 4); TorchRec's 2D parallelism, where "
+            "groups of ranks have all tables, is not built",
+            {"gpus_by_tp_pp"}},
+           [](const ExperimentConfig& e) -> Violation {
+             if (!core::workload::has_tables(e.configuration.model)) return std::nullopt;
+             return layout_of_tables(e.configuration.strategy);
+           }),
       rule("stages_of_networks", "strategy.pp",
            "a stage ends inside the last network or behind the one before it, and no network is read across stages",
            {"by construction", {"layers_by_stages", "listed_layers", "empty_layers_fit"}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/workload/model/architecture.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -16,13 +17,15 @@ using core::workload::ExpertGemm;
 std::vector<Rule> expert_rules() {
   return {
       rule("experts_wanted", "model.experts",
-           "experts_per_token, expert_ffn_hidden, shared_ffn_hidden, dense_layers, ep and etp need experts",
+           "experts_per_token, expert_ffn_hidden, shared_ffn_hidden, dense_layers, ep and etp need experts; ep may be "
+           "that "
+           "of embedding tables",
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              const auto& s = e.configuration.strategy;
              if (m.has_experts() || (m.experts_per_token == 1 && m.expert_ffn_hidden == 0 && m.shared_ffn_hidden == 0 &&
-                                     m.dense_layers == 0 && s.ep == 1 && s.etp == 1))
+                                     m.dense_layers == 0 && (s.ep == 1 || core::workload::has_tables(m)) && s.etp == 1))
                return std::nullopt;
              return "experts 0";
            }),

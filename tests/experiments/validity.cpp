@@ -61,6 +61,8 @@ const std::vector<Breach> kBreaches{
      {"strategy.pp=2",
       "model.architecture={networks: {a: {hidden: 32, blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: mlp}, layers: "
       "a}}}"}},
+    {"tables_by_data_parallel_ranks",
+     {"model.sequence=1", "strategy.tp=1", "model.architecture={blocks: {a: {tables: {rows: [64]}}}, layers: aaaa}"}},
     {"hidden_by_heads", {"model.hidden=66"}},
     {"heads_by_kv_heads", {"model.kv_heads=3"}},
     {"heads_by_tp", {"strategy.tp=4", "model.heads=6", "model.hidden=96"}},

@@ -26,8 +26,19 @@ std::int64_t routed_parameters(const Model& model, LayerKind kind, std::int64_t 
   return sum;
 }
 
-/// Returns the model's parameters if each layer with experts had `experts` of them.
-std::int64_t parameters_with_experts(const Model& model, std::int64_t experts) {
+/// Returns the sum of a number over the tables of a layer that ranks share out.
+template <class Number>
+std::int64_t sum_over_tables(const Model& model, LayerKind kind, Number&& number) {
+  std::int64_t sum = 0;
+  for_each_branch(model, kind, [&](const LayerBranch& branch) {
+    if (branch.part.tables() != nullptr) sum += number(*branch.part.tables());
+  });
+  return sum;
+}
+
+/// Returns the model's parameters if each layer with experts had `experts` of them, and tables had `of_tables`.
+std::int64_t parameters_with_experts(const Model& model, std::int64_t experts,
+                                     std::int64_t (SharedTables::*of_tables)() const) {
   const bool embeds = has_embedding(model), has_output = has_head(model);
   const std::int64_t tables = model.tied_embeddings ? 1 : (embeds ? 1 : 0) + (has_output ? 1 : 0);
   std::int64_t sum = tables * model.vocabulary * model.hidden + final_norm_parameters(model) +
@@ -36,6 +47,7 @@ std::int64_t parameters_with_experts(const Model& model, std::int64_t experts) {
     const LayerKind kind = model.layer_kind(layer);
     const PartParameters dense = dense_part(model, kind);
     sum += dense.sharded + dense.replicated + routed_parameters(model, kind, experts, 1);
+    sum += sum_over_tables(model, kind, [&](const SharedTables& one) { return (one.*of_tables)(); });
   }
   return sum;
 }
@@ -66,11 +78,24 @@ Parameters stage_parameters(const Model& model, const Strategy& strategy, std::i
 }
 
 std::int64_t model_parameters(const Model& model) {
-  return parameters_with_experts(model, model.experts);
+  return parameters_with_experts(model, model.experts, &SharedTables::table_parameters);
 }
 
 std::int64_t active_parameters(const Model& model) {
-  return parameters_with_experts(model, model.experts_per_token);
+  return parameters_with_experts(model, model.experts_per_token, &SharedTables::looked_up_parameters);
+}
+
+TableBytes table_bytes(const Model& model, const Strategy& strategy, RankClass rank_class) {
+  TableBytes sum;
+  if (!has_tables(model)) return sum;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const LayerKind kind : chunk_layers(model, strategy, rank_class.stage, chunk))
+      for_each_branch(model, kind, [&](const LayerBranch& branch) {
+        if (branch.part.tables() == nullptr) return;
+        const TableBytes one = branch.part.tables()->bytes_on(strategy.ep, rank_class.expert_rank);
+        sum.weights += one.weights, sum.optimizer += one.optimizer;
+      });
+  return sum;
 }
 
 }  // namespace manyworlds::core::workload

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/workload/layer/rank_class.hpp"
+#include "core/workload/model/layer_part.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
 namespace manyworlds::core::workload {
@@ -10,7 +12,8 @@ namespace manyworlds::core::workload {
 /// Returns the parameters of the whole model with unpadded vocabulary: the number that papers print.
 std::int64_t model_parameters(const Model& model);
 
-/// Returns the parameters that a token visits: only experts_per_token of the experts of a layer count.
+/// Returns the parameters that a token visits: only experts_per_token of the experts of a layer count, and of embedding
+/// tables that ranks share out the rows that a sample looks up.
 std::int64_t active_parameters(const Model& model);
 
 /// Returns the parameters of one layer on one rank. Weights and the biases of column-parallel layers are sharded over
@@ -21,7 +24,10 @@ Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerK
 /// (sequence parallelism): all replicated ones.
 std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
 
-/// Returns all parameters of pipeline rank `stage`.
+/// Returns all parameters of pipeline rank `stage` but those of embedding tables that ranks share out.
 Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
+
+/// Returns what the ranks of a class hold of such tables.
+TableBytes table_bytes(const Model& model, const Strategy& strategy, RankClass rank_class);
 
 }  // namespace manyworlds::core::workload

@@ -17,6 +17,14 @@ bool Block::has_experts() const {
   return std::any_of(branches.begin(), branches.end(), [](const Branch& each) { return each.part->has_experts(); });
 }
 
+bool has_tables(const Model& model) {
+  if (!model.architecture) return false;
+  for (const Block& block : model.architecture->blocks)
+    for (const Branch& branch : block.branches)
+      if (branch.part->tables() != nullptr) return true;
+  return false;
+}
+
 LayerKind Model::described_kind(std::int64_t index) const {
   const auto layer = static_cast<std::size_t>(index);
   const std::uint32_t block = architecture->block_by_layer.at(layer);

@@ -61,4 +61,7 @@ inline bool has_head(const Model& model) {
   return !model.architecture || model.architecture->head;
 }
 
+/// Whether a part of the model has embedding tables.
+bool has_tables(const Model& model);
+
 }  // namespace manyworlds::core::workload

@@ -16,7 +16,7 @@ struct Operator;
 struct PartOnRank;
 
 /// Weights of a part: divided over tensor-parallel ranks, and whole on each of them. Those of routed experts are not
-/// among them (LayerPart::expert_parameters()).
+/// among them (LayerPart::expert_parameters()), nor those of SharedTables.
 struct PartParameters {
   std::int64_t sharded = 0, replicated = 0;
 };
@@ -38,10 +38,30 @@ struct BranchNames {
   Modules recompute_module = 0, offload_module = 0;  // of the norm
 };
 
+/// Bytes of the embedding tables that a rank holds, and of the states of their optimizer.
+struct TableBytes {
+  std::int64_t weights = 0, optimizer = 0;
+};
+
+/// Embedding tables of a part that the ranks of expert parallelism share out. Only rows that were looked up have
+/// gradients, which the part itself applies in its backward pass: no replica sums them, no other optimizer sees them.
+class SharedTables {
+ public:
+  virtual ~SharedTables() = default;
+
+  /// Returns the weights on all ranks together, and those of the rows that a sample looks up.
+  virtual std::int64_t table_parameters() const = 0;
+  virtual std::int64_t looked_up_parameters() const = 0;
+  /// Returns what rank `rank` of `ranks` holds.
+  virtual TableBytes bytes_on(std::int64_t ranks, std::int64_t rank) const = 0;
+  /// Whether these ranks have unequal shares.
+  virtual bool ranks_differ(std::int64_t ranks) const = 0;
+};
+
 /// How a size of a part follows from its options and those of the model, by their names; `sequence` tokens of one
 /// sample, of which attention has `pairs` of a query and a key.
 struct PartFormulas {
-  std::string parameters;         // without routed experts
+  std::string parameters;         // without routed experts and tables that ranks share out
   std::string expert_parameters;  // of one routed expert; empty: none
   std::string forward_flops;      // of GEMMs and attention, one sample
 };
@@ -62,6 +82,9 @@ class LayerPart {
   virtual bool has_experts() const { return false; }
   /// Returns the parameters of one of its experts, sharded over `etp` ranks.
   virtual std::int64_t expert_parameters(const Model&, std::int64_t /*etp*/) const { return 0; }
+
+  /// Returns its embedding tables, if it has any, even if ranks share none of them out.
+  virtual const SharedTables* tables() const { return nullptr; }
 
   /// Whether ranks that share the tokens of a sample (context parallelism) can compute it.
   virtual bool shares_context() const { return true; }

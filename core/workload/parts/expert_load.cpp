@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "core/workload/model/architecture.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
@@ -79,7 +80,12 @@ bool recomputes_experts(const Strategy& strategy, const RankLoad& load) {
 }
 
 bool expert_ranks_differ(const Model& model, const Strategy& strategy) {
-  return model.routing && model.has_experts() && strategy.ep > 1 && !strategy.pad_to_capacity;
+  if (strategy.ep == 1) return false;
+  if (has_tables(model))
+    for (const Block& block : model.architecture->blocks)
+      for (const Branch& branch : block.branches)
+        if (branch.part->tables() && branch.part->tables()->ranks_differ(strategy.ep)) return true;
+  return model.routing && model.has_experts() && !strategy.pad_to_capacity;
 }
 
 CopyCosts copy_costs(const Model& model, const Strategy& strategy) {

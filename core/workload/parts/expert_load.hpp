@@ -45,7 +45,8 @@ RankLoad rank_load(const Model& model, const Strategy& strategy, const ExpertLoa
 /// Whether a rank with such a load saves only the inputs of its experts.
 bool recomputes_experts(const Strategy& strategy, const RankLoad& load);
 
-/// Whether the ranks that share a layer's experts have unequal loads, and therefore different programs.
+/// Whether the ranks that share a layer's experts, or embedding tables, have unequal loads, and therefore different
+/// programs.
 bool expert_ranks_differ(const Model& model, const Strategy& strategy);
 
 /// Times in FasterMoE's model of an expert's copies (He et al., PPoPP 2022, section 4.2; laekov/fastmoe,

@@ -16,7 +16,11 @@ namespace manyworlds::core::workload {
   entry(patch_embedding)             \
   entry(linear)                      \
   entry(output_norm)                 \
-  entry(classifier)
+  entry(classifier)                  \
+  entry(tables)                      \
+  entry(dot_interaction)             \
+  entry(cross_interaction)           \
+  entry(perceptron)
 // clang-format on
 
 #define MANYWORLDS_DECLARE(name) PartType name##_type();

@@ -84,15 +84,16 @@ std::vector<PartRow> rows_of(const Model& model) {
     std::size_t index = 0;
     core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
       const core::workload::PartParameters own = branch.part.parameters(branch.model);
-      PartRow row{
-          std::string(core::workload::layer_name(model, kind)),
-          type_of(model, kind, index++),
-          layers,
-          own.sharded + own.replicated + branch.options.norm_count() * core::workload::norm_parameters(branch.model),
-          branch.part.has_experts() ? model.experts * branch.part.expert_parameters(branch.model, 1) : 0,
-          {},
-          {},
-          0};
+      PartRow row{std::string(core::workload::layer_name(model, kind)),
+                  type_of(model, kind, index++),
+                  layers,
+                  own.sharded + own.replicated +
+                      branch.options.norm_count() * core::workload::norm_parameters(branch.model) +
+                      (branch.part.tables() != nullptr ? branch.part.tables()->table_parameters() : 0),
+                  branch.part.has_experts() ? model.experts * branch.part.expert_parameters(branch.model, 1) : 0,
+                  {},
+                  {},
+                  0};
       std::vector<Operator> operators;
       core::workload::add_branch_operators(operators, branch, one_rank, 0);
       rows.push_back(measured(std::move(row), operators));
