@@ -117,7 +117,8 @@ TEST_CASE("models of the catalog have the parameters that are published") {
   const Catalog catalog;
   // Totals of the tensors of released checkpoints (Hugging Face's safetensors metadata; ViT's are torchvision's), of
   // text models where the catalog says so, and without multi-token prediction. Of Nemotron 3 Ultra only its name is
-  // published.
+  // published; of DLRM the rows of its tables are, whose sum HugeCTR states, and of DLRM-DCNv2 nothing but these
+  // (docs/facts/architectures.md, section 14).
   const std::map<std::string, std::int64_t> published{{"nemotron3-nano-30b-a3b", 31'577'940'288},
                                                       {"nemotron3-super-120b-a12b", 120'668'707'840},
                                                       {"mamba2-130m", 128'989'632},
@@ -158,17 +159,36 @@ TEST_CASE("models of the catalog have the parameters that are published") {
                                                       {"nemotron3-ultra-550b-a55b", 550'000'000'000},
                                                       {"qwen3.5-27b", 26'895'998'464},
                                                       {"qwen3.5-35b-a3b", 34'660'610'688},
-                                                      {"qwen3.5-122b-a10b", 122'111'526'912}};
+                                                      {"qwen3.5-122b-a10b", 122'111'526'912},
+                                                      {"dlrm", 187'767'399 * std::int64_t{128} + 2'368'897},
+                                                      {"dlrm-dcnv2", 26'135'627'264 + 16'044'545}};
   for (const auto& [name, count] : published) {
     CAPTURE(name);
     const auto parameters = static_cast<double>(core::workload::model_parameters(catalog_model(catalog, name)));
     CHECK(parameters == Approx(static_cast<double>(count)).epsilon(0.0015));
   }
   // Equal to the last vector; the others lack what their entries say.
-  for (const char* name :
-       {"nemotron3-nano-30b-a3b", "nemotron3-super-120b-a12b", "mamba2-130m", "mamba2-2.7b", "gemma2-9b", "gemma2-27b",
-        "gemma3-12b", "gemma3-27b", "minimax-m2", "step3.7-flash", "llama4-maverick", "mimo-7b", "qwen3.5-27b",
-        "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "vit-b-16", "vit-l-16", "vit-h-14", "llava-1.5-7b"}) {
+  for (const char* name : {"nemotron3-nano-30b-a3b",
+                           "nemotron3-super-120b-a12b",
+                           "mamba2-130m",
+                           "mamba2-2.7b",
+                           "gemma2-9b",
+                           "gemma2-27b",
+                           "gemma3-12b",
+                           "gemma3-27b",
+                           "minimax-m2",
+                           "step3.7-flash",
+                           "llama4-maverick",
+                           "mimo-7b",
+                           "qwen3.5-27b",
+                           "qwen3.5-35b-a3b",
+                           "qwen3.5-122b-a10b",
+                           "vit-b-16",
+                           "vit-l-16",
+                           "vit-h-14",
+                           "llava-1.5-7b",
+                           "dlrm",
+                           "dlrm-dcnv2"}) {
     CAPTURE(name);
     CHECK(core::workload::model_parameters(catalog_model(catalog, name)) == published.at(name));
   }
