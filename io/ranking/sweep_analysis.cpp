@@ -151,6 +151,34 @@ double worst_value_loss(const AxisEffect& effect, const RankingObjective& object
 
 }  // namespace
 
+namespace {
+
+/// Finds what all values of an axis begin and end with, up to a whole option, if one of them is too long for a line.
+void find_same_ends(Axes::Axis& axis) {
+  constexpr std::size_t kLong = 80;
+  const Column& column = *axis.column;
+  if (!column.is_text() || column.rows() == 0) return;
+  const std::string first = column.text_at(0);
+  std::size_t front = first.size(), back = first.size(), longest = 0, shortest = first.size();
+  for (std::size_t row = 0; row < column.rows(); ++row) {
+    const std::string one = column.text_at(row);
+    const auto same = [](auto a, auto a_end, auto b, auto b_end) {
+      return static_cast<std::size_t>(std::mismatch(a, a_end, b, b_end).first - a);
+    };
+    front = std::min(front, same(first.begin(), first.end(), one.begin(), one.end()));
+    back = std::min(back, same(first.rbegin(), first.rend(), one.rbegin(), one.rend()));
+    longest = std::max(longest, one.size()), shortest = std::min(shortest, one.size());
+  }
+  if (longest <= kLong || front == first.size()) return;
+  while (front > 0 && std::string_view("{[,").find(first[front - 1]) == std::string_view::npos) --front;
+  if (front < shortest && first[front] == ' ') ++front;
+  back = std::min(back, shortest - std::min(front, shortest));
+  while (back > 0 && std::string_view("}],").find(first[first.size() - back]) == std::string_view::npos) --back;
+  axis.same_front = front, axis.same_back = back;
+}
+
+}  // namespace
+
 Axes::Axes(const Results& results) {
   const auto leaf = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   std::map<std::string, int> leaf_counts;
@@ -162,7 +190,14 @@ Axes::Axes(const Results& results) {
     const Column* column = results.experiments.find(axis);
     MANYWORLDS_CHECK(column, "axis '{}' has no column", axis);
     axes_.push_back({axis, leaf_counts[leaf(axis)] == 1 ? leaf(axis) : axis, column});
+    find_same_ends(axes_.back());
   }
+}
+
+std::string Axes::Axis::value(std::size_t row) const {
+  const std::string text = column->text_at(row);
+  if (same_front + same_back == 0) return text;
+  return fmt::format("…{}…", text.substr(same_front, text.size() - same_front - same_back));
 }
 
 std::pair<std::vector<Axes::Axis>, std::vector<Axes::Axis>> Axes::split(const std::vector<std::size_t>& rows) const {
@@ -179,7 +214,7 @@ std::pair<std::vector<Axes::Axis>, std::vector<Axes::Axis>> Axes::split(const st
 std::string Axes::text(const std::vector<Axis>& axes, std::size_t row) {
   std::string text;
   for (const Axis& axis : axes)
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", axis.short_name, axis.column->text_at(row));
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", axis.short_name, axis.value(row));
   return text;
 }
 

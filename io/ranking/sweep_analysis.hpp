@@ -17,6 +17,10 @@ class Axes {
   struct Axis {
     std::string name, short_name;  // "strategy.tp"; "tp", unless two axes end with it
     const Column* column;
+    std::size_t same_front = 0, same_back = 0;  // characters that all of its long texts begin and end with
+
+    /// Returns a row's value; of long texts, such as architectures, what is not the same in all rows.
+    std::string value(std::size_t row) const;
   };
   explicit Axes(const Results& results);
 

@@ -161,7 +161,7 @@ std::vector<std::string> joined_rows(const Results& results, const Ranking& rank
     for (const Axes::Axis& axis : Axes(results).split(all).second) {
       std::vector<std::string> values;
       for (std::size_t i = begin; i < end; ++i)
-        if (std::string text = axis.column->text_at(ranking.rows[i].row);
+        if (std::string text = axis.value(ranking.rows[i].row);
             std::find(values.begin(), values.end(), text) == values.end())
           values.push_back(std::move(text));
       parts.push_back(fmt::format("{}={}", axis.short_name, fmt::join(values, " or ")));
