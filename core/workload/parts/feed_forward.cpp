@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/workload/operators/feed_forward_network.hpp"
+
 namespace manyworlds::core::workload {
 namespace {
 
@@ -47,22 +49,8 @@ class FeedForward final : public LayerPart {
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     RankShapes shapes = on.shapes;
     add_feed_forward_shapes(shapes, on.model, on.strategy);
-    const bool biases = on.model.biases;
-    Linear up{"mlp_up", options_.inputs > 0 ? options_.inputs : shapes.hidden, on.model.up_width(shapes.ffn), biases,
-              on.dtype()};
-    if (on.model.is_gated() && !shapes.stack.projection_fusion) up.parts = {shapes.ffn, shapes.ffn};
-    const std::size_t first = operators.size();
-    operators.push_back(column_parallel(shapes, up));
-    operators.push_back(activation(on.model, shapes, shapes.tokens * shapes.ffn));
-    operators.push_back(row_parallel(shapes, {"mlp_down", shapes.ffn, shapes.hidden, biases, on.dtype()}));
-    Operator* const mlp = &operators[first];
-    mark_input_from(mlp[0], recompute::mlp_norm);
-    mark_input_from(mlp[1], recompute::mlp);
-    mark_input_from(mlp[2], recompute::mlp | recompute::mlp_act);
-    for (std::size_t i = 0; i < 3; ++i) {
-      mlp[i].in_modules = recompute::mlp | (i == 1 ? recompute::mlp_act : 0);
-      mlp[i].offload_module = offload::mlp_fc1 << i;
-    }
+    add_feed_forward_network(operators, on.model, shapes, on.dtype(),
+                             {"mlp_up", "mlp_down", options_.inputs > 0 ? options_.inputs : shapes.hidden});
   }
 
   /// Gradients before and after the activation function, the latter in the place of the function's output.
