@@ -6,6 +6,7 @@
 
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/part.hpp"
+#include "core/workload/parts/attention.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 struct CrossAttention {
   std::int64_t keys = 0;        // tokens of a sample that are read
   std::int64_t key_hidden = 0;  // width of their stream; 0: as that of the queries
+  NormWeights norm_weights = NormWeights::head;
 };
 
 const OptionTable<CrossAttention>& cross_attention_options() {
@@ -21,6 +23,8 @@ const OptionTable<CrossAttention>& cross_attention_options() {
              "tokens"),
       option("key_hidden", &CrossAttention::key_hidden, "width of their stream; 0: as that of the queries",
              {0, 1'000'000}),
+      choice("norm_weights", &CrossAttention::norm_weights, {"head", "all_heads"},
+             "weights of query_key_norm: of one head, the same for all, or of all heads"),
   };
   return table;
 }
@@ -40,7 +44,9 @@ class CrossAttentionPart final : public LayerPart {
   PartParameters parameters(const Model& model) const override {
     const std::int64_t query = model.heads * model.head_width(), key = model.kv() * model.head_width();
     return {2 * model.hidden * query + key_hidden(model) * 2 * key + (model.biases ? query + 2 * key : 0),
-            (model.biases ? model.hidden : 0) + (model.query_key_norm ? 2 * model.head_width() : 0)};
+            (model.biases ? model.hidden : 0) + (!model.query_key_norm ? 0
+                                                 : of_heads()          ? query + key
+                                                                       : 2 * model.head_width())};
   }
 
   bool shares_context() const override { return false; }
@@ -55,7 +61,9 @@ class CrossAttentionPart final : public LayerPart {
     return {
         fmt::format("2 * hidden * heads * head_dim + 2 * {} * kv_heads * head_dim{}{}", width,
                     model.biases ? " + (heads + 2 * kv_heads) * head_dim + hidden" : "",
-                    model.query_key_norm ? " + 2 * head_dim" : ""),
+                    !model.query_key_norm ? ""
+                    : of_heads()          ? " + (heads + kv_heads) * head_dim"
+                                          : " + 2 * head_dim"),
         "",
         fmt::format("4 * sequence * hidden * heads * head_dim + 4 * keys * {} * kv_heads * head_dim + 4 * sequence * "
                     "keys * heads * head_dim",
@@ -94,6 +102,8 @@ class CrossAttentionPart final : public LayerPart {
   std::int64_t key_hidden(const Model& model) const {
     return options_.key_hidden > 0 ? options_.key_hidden : model.hidden;
   }
+
+  bool of_heads() const { return options_.norm_weights == NormWeights::all_heads; }
 
   RankShapes shapes_of(const PartOnRank& on) const {
     RankShapes shapes = on.shapes;

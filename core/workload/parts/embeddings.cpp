@@ -19,6 +19,7 @@ const OptionTable<PatchEmbedding>& patch_embedding_options() {
              {1, 10'000'000}),
       option("extra_tokens", &PatchEmbedding::extra_tokens, "learned tokens before the patches", {0, 10'000}),
       option("bias", &PatchEmbedding::bias, "the patches' matrix has a bias"),
+      option("activate", &PatchEmbedding::activate, "the model's activation function follows"),
   };
   return table;
 }
@@ -84,6 +85,7 @@ class PatchEmbeddingPart final : public LayerPart {
     add_weight_gradient(embedding.backward, shapes,
                         compute::weight_gradient(embedding.name, shapes.hidden, options_.inputs, patches));
     operators.push_back(embedding);
+    if (options_.activate) operators.push_back(activation(on.model, shapes, patches * shapes.hidden));
     if (on.model.position == Position::learned)
       operators.push_back(elementwise("position_embedding", shapes.sp_region_tokens * shapes.hidden, 6, 10, 0));
   }

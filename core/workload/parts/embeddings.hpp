@@ -15,6 +15,7 @@ struct PatchEmbedding {
   std::int64_t inputs = 0;        // numbers of a patch: channels x height x width x frames
   std::int64_t extra_tokens = 0;  // learned tokens before the patches, as of a class
   bool bias = true;
+  bool activate = false;  // the model's activation function follows
 };
 
 PartType token_embedding_type();
