@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/workload/diffusion/modulated_norm.hpp"
 #include "core/workload/layer/sufficient_factors.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/parts/embeddings.hpp"
@@ -55,7 +56,15 @@ Operator stream_norm(const LayerBranch& branch, const RankShapes& shapes) {
 /// alone.
 void open_branch(std::vector<Operator>& operators, const LayerBranch& branch, const RankShapes& shapes) {
   const BranchNames names = branch.part.branch_names();
-  if (branch.options.has_norm_before()) {
+  if (branch.options.norms == BranchNorms::modulated) {
+    const std::size_t first = operators.size();
+    add_modulated_norm(operators, names.norm, branch.model, shapes, branch.options.residual);
+    for (std::size_t i = first; i < operators.size(); ++i) {
+      operators[i].in_modules = names.recompute_module;
+      operators[i].offload_module = names.offload_module;
+    }
+    mark_input_from(operators.back(), names.recompute_module);
+  } else if (branch.options.has_norm_before()) {
     operators.push_back(branch.options.residual
                             ? branch_norm(names.norm, branch.model, shapes)
                             : norm(names.norm, branch.model, shapes, shapes.sp_region_tokens, shapes.hidden));
@@ -90,8 +99,11 @@ void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& b
   open_branch(operators, branch, on_rank.shapes);
   branch.part.add_operators(operators, on_rank);
   if (norms == BranchNorms::both) operators.push_back(stream_norm(branch, on_rank.shapes));
-  if (branch.options.residual)
-    operators.push_back(residual(branch.part.branch_names().residual, on_rank.shapes, branch.model));
+  const std::string_view sum = branch.part.branch_names().residual;
+  if (norms == BranchNorms::modulated)
+    operators.push_back(gated_residual(sum, branch.model, on_rank.shapes));
+  else if (branch.options.residual)
+    operators.push_back(residual(sum, on_rank.shapes, branch.model));
   if (norms == BranchNorms::after) operators.push_back(stream_norm(branch, on_rank.shapes));
 }
 

@@ -6,8 +6,9 @@ namespace manyworlds::core::workload {
 
 const OptionTable<BranchOptions>& branch_options() {
   static const OptionTable<BranchOptions> table{
-      choice("norms", &BranchOptions::norms, {"before", "after", "both", "none"},
-             "norms before the part, after the sum with its input, or before and after the part"),
+      choice("norms", &BranchOptions::norms, {"before", "after", "both", "none", "modulated"},
+             "norms before the part, after the sum with its input, before and after the part, or one before it without "
+             "weights that is scaled and shifted, with a gate behind the part"),
       option("residual", &BranchOptions::residual, "the part's input is added to its output"),
   };
   return table;

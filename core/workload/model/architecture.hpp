@@ -13,8 +13,9 @@
 namespace manyworlds::core::workload {
 
 /// Norms of hidden states around a part f: f(norm(x)) + x, as most models since GPT-2; norm(f(x) + x), as BERT;
-/// norm(f(norm(x))) + x, as Gemma 2; or f(x) + x.
-enum class BranchNorms : std::uint8_t { before, after, both, none };
+/// norm(f(norm(x))) + x, as Gemma 2; f(x) + x; or g f(norm(x) (1 + s) + t) + x with vectors of the sample, whose norm
+/// has no weights, as DiT.
+enum class BranchNorms : std::uint8_t { before, after, both, none, modulated };
 
 /// How a part stands on the residual stream.
 struct BranchOptions {
@@ -22,7 +23,9 @@ struct BranchOptions {
   bool residual = true;  // its input is added to its output
 
   bool has_norm_before() const { return norms == BranchNorms::before || norms == BranchNorms::both; }
-  std::int64_t norm_count() const { return norms == BranchNorms::none ? 0 : norms == BranchNorms::both ? 2 : 1; }
+  /// Norms that have weights.
+  std::int64_t norm_count() const { return has_weights() ? (norms == BranchNorms::both ? 2 : 1) : 0; }
+  bool has_weights() const { return norms != BranchNorms::none && norms != BranchNorms::modulated; }
 };
 const OptionTable<BranchOptions>& branch_options();
 

@@ -12,6 +12,12 @@ namespace manyworlds::core::workload {
   entry(experts)                     \
   entry(mamba2)                      \
   entry(gated_delta)                 \
+  entry(conditioning)                \
+  entry(modulation)                  \
+  entry(joint_attention)             \
+  entry(joint_feed_forward)          \
+  entry(parallel_block)              \
+  entry(denoising_head)              \
   entry(token_embedding)             \
   entry(patch_embedding)             \
   entry(linear)                      \

@@ -1,0 +1,25 @@
+// Two streams of tokens in one sequence, text before image, whose layers have weights of their own (MMDiT; Esser et al.
+// 2024, "Scaling Rectified Flow Transformers for High-Resolution Image Synthesis", section 4).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/options.hpp"
+#include "core/workload/operators/part.hpp"
+
+namespace manyworlds::core::workload {
+
+struct TokenStreams {
+  std::int64_t text = 0;  // tokens of a sample that are text; the others are the image's
+};
+const OptionTable<TokenStreams>& token_stream_options();
+
+/// Returns the size that a part with two streams needs and lacks; empty: none.
+std::string missing_stream_size(const TokenStreams& streams, const Model& model);
+
+/// Returns the shapes of a rank's tokens of the image, and of the text.
+RankShapes image_shapes(const TokenStreams& streams, const RankShapes& shapes);
+RankShapes text_shapes(const TokenStreams& streams, const RankShapes& shapes);
+
+}  // namespace manyworlds::core::workload
