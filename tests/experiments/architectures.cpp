@@ -11,6 +11,7 @@
 #include "core/workload/layer/operators.hpp"
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/text/scalar.hpp"
+#include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -35,15 +36,6 @@ std::string refusal(const std::string& text) {
     return error.what();
   }
   return "";
-}
-
-Model catalog_model(const Catalog& catalog, const std::string& name) {
-  core::OptionSet values;
-  for (const auto& [key, sourced] : catalog.entries("models").at(name).values)
-    if (key != "carried") values.insert({key, sourced.value});
-  Model model = core::workload::model_options().make(values);
-  model.architecture = architecture_of(model);
-  return model;
 }
 
 }  // namespace
