@@ -38,7 +38,7 @@ class DenoisingHeadPart final : public LayerPart {
   }
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
-    add_modulation(operators, shapes, vectors());
+    add_modulation(operators, shapes, vectors(), 1);
     add_modulated_norm(operators, "final_norm", on.model, shapes, false);
     operators.push_back(replicated_linear(shapes, {"patch_output", shapes.hidden, options_.outputs, true}));
     operators.back().backward.push_back(

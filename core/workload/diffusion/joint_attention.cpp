@@ -48,7 +48,8 @@ class JointAttention final : public LayerPart {
     add_input(operators, on, image, "qkv");
     add_input(operators, on, text, "text_qkv");
     const std::int64_t rows = shapes.tokens * (shapes.heads + shapes.kv_heads);
-    if (on.model.query_key_norm) operators.push_back(norm("query_key_norm", on.model, shapes, rows, shapes.head_dim));
+    operators.push_back(split_projections(on.model, shapes, false));
+    if (on.model.query_key_norm) operators.push_back(query_key_norm(shapes));
     operators.push_back(elementwise("join_streams", shapes.tokens * shapes.qkv_width(), 4, 0, 0));
     if (on.model.position == Position::rotary) operators.push_back(rotary(shapes, rows * shapes.head_dim));
     for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout)) operators.push_back(std::move(each));

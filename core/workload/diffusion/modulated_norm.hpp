@@ -10,18 +10,19 @@
 
 namespace manyworlds::core::workload {
 
-/// Appends the norm called `name`, of the stream's hidden states, and x (1 + scale) + shift behind it. The backward
-/// pass of the norm adds the gradient that bypassed it if there is a `residual`. In 16 bits, scale and shift read and
-/// write each element (4 bytes); backward the norm's output and the gradient are read, for the gradients of scale and
-/// shift, and one tensor is written (6). Without bias_dropout_fusion these are PyTorch's kernels: a product and a sum
-/// (4 each); backward the sum's reduction (2), the gradient times 1 + scale (4), times the norm's output (6) and its
-/// reduction (2).
+/// Appends y = norm(x) (1 + scale) + shift of the stream's hidden states, whose norm is called `name`, in 16 bits. As a
+/// compiler fuses it (norm_fusion), x is read and y written (4 bytes an element); backward one kernel reads x and the
+/// gradient and writes another (6), and one reads both for the gradients of scale and shift (4); x is saved. Otherwise
+/// PyTorch's product and sum follow the norm (4 each), whose output is saved, too; backward there are the reduction of
+/// the gradient (2), its product with 1 + scale (4), that with the norm's output (6) and its reduction (2). The
+/// backward pass adds the gradient that bypassed the norm if there is a `residual`. All belongs to `modules`.
 void add_modulated_norm(std::vector<Operator>& operators, std::string_view name, const Model& model,
-                        const RankShapes& shapes, bool residual);
+                        const RankShapes& shapes, bool residual, Modules modules = 0);
 
 /// x + gate f: f and x are read and one tensor is written (6 bytes an element); backward f and the gradient are read
-/// and one tensor is written (6). Without bias_dropout_fusion the bias is added before (4), a product (4) and a sum (6)
-/// follow; backward there are the gradient times the gate (4), times f (6) and its reduction (2). Saved is f.
+/// and one tensor is written (6). Without norm_fusion there are a product (4) and a sum (6), and backward the gradient
+/// times the gate (4), times f (6) and its reduction (2). Without bias_dropout_fusion a bias is added before (4). Saved
+/// is f.
 Operator gated_residual(std::string_view name, const Model& model, const RankShapes& shapes);
 
 }  // namespace manyworlds::core::workload

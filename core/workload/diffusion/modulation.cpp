@@ -98,15 +98,19 @@ class ModulationPart final : public LayerPart {
   BranchNames branch_names() const override { return kNames; }
   std::string missing_size(const Model&) const override { return vectors_.count == 0 ? "vectors" : ""; }
   PartParameters parameters(const Model& model) const override {
-    return {0, modulation_parameters(vectors_, model.hidden)};
+    const std::int64_t count = modulation_parameters(vectors_, model.hidden);
+    return vectors_.table ? PartParameters{0, count} : PartParameters{count, 0};
   }
-  std::vector<ShardedSize> sharded_sizes(const Model&) const override { return {}; }
+  std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
+    if (vectors_.table) return {};
+    return {{"vectors x hidden", vectors_.count * model.hidden}};
+  }
   PartFormulas formulas(const Model&) const override {
     if (vectors_.table) return {"vectors * hidden", "", "0"};
     return {"vectors * hidden * (hidden + 1)", "", "2 * vectors * hidden * hidden"};
   }
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
-    add_modulation(operators, on.shapes, vectors_);
+    add_modulation(operators, on.shapes, vectors_, on.shapes.tensor_parallel);
   }
   std::int64_t working_bytes(const PartOnRank&) const override { return 0; }
 

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "core/workload/diffusion/token_streams.hpp"
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/feed_forward_network.hpp"
 #include "core/workload/operators/part.hpp"
@@ -66,7 +67,8 @@ class ParallelBlockPart final : public LayerPart {
     operators.push_back(column_parallel(shapes, in));
     mark_input_from(operators.back(), recompute::layernorm);
     operators.back().offload_module = offload::qkv_linear;
-    if (on.model.query_key_norm) operators.push_back(norm("query_key_norm", on.model, shapes, rows, shapes.head_dim));
+    operators.push_back(split_projections(on.model, shapes, true));
+    if (on.model.query_key_norm) operators.push_back(query_key_norm(shapes));
     if (on.model.position == Position::rotary) operators.push_back(rotary(shapes, rows * shapes.head_dim));
     for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout)) operators.push_back(std::move(each));
     options_.joined ? add_joined_exit(operators, on, shapes) : add_own_exits(operators, on, shapes);

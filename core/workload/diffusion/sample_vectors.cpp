@@ -1,5 +1,7 @@
 #include "core/workload/diffusion/sample_vectors.hpp"
 
+#include <utility>
+
 namespace manyworlds::core::workload {
 
 using compute::gemm;
@@ -28,7 +30,8 @@ std::int64_t modulation_parameters(const ModulationVectors& vectors, std::int64_
   return vectors.count * hidden * (vectors.table ? 1 : hidden + 1);
 }
 
-void add_modulation(std::vector<Operator>& operators, const RankShapes& shapes, const ModulationVectors& vectors) {
+void add_modulation(std::vector<Operator>& operators, const RankShapes& shapes, const ModulationVectors& vectors,
+                    std::int64_t ranks) {
   const std::int64_t width = vectors.count * shapes.hidden, elements = shapes.samples * width;
   if (vectors.table) {
     operators.push_back(elementwise("modulation", elements, 4, 2, 2 * elements));
@@ -36,8 +39,13 @@ void add_modulation(std::vector<Operator>& operators, const RankShapes& shapes, 
     return;
   }
   operators.push_back(sample_silu(shapes, shapes.hidden));
-  operators.push_back(sample_linear(shapes, "modulation", shapes.hidden, width));
-  operators.back().saved_bytes += 2 * elements;
+  Operator linear = sample_linear(shapes, "modulation", shapes.hidden, width / ranks);
+  linear.saved_bytes += 2 * elements;
+  if (ranks > 1) {
+    block_on(linear.forward, linear.name, collective::Kind::all_gather, 2 * elements);
+    block_on(linear.backward, linear.name, collective::Kind::all_reduce, 2 * shapes.samples * shapes.hidden);
+  }
+  operators.push_back(std::move(linear));
 }
 
 }  // namespace manyworlds::core::workload

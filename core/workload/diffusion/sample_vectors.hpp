@@ -1,5 +1,5 @@
-// Layers of vectors that each sample has one of, as of its time step: every tensor- and context-parallel rank computes
-// them whole, in 16 bits (NeMo, collections/diffusion/models/dit/dit_layer_spec.py, class AdaLN).
+// Layers of vectors that each sample has one of, as of its time step, in 16 bits. Every tensor- and context-parallel
+// rank computes all of them, but for the vectors of modulation, whose linear layers tensor parallelism shards.
 #pragma once
 
 #include <string_view>
@@ -19,10 +19,13 @@ struct ModulationVectors {
   std::int64_t count = 0;
   bool table = false;  // a table of the layer is added to what all layers share (Wan), instead of a linear layer
 };
-/// Returns the weights of modulation, all of which every rank has.
+/// Returns the weights of modulation.
 std::int64_t modulation_parameters(const ModulationVectors& vectors, std::int64_t hidden);
 /// Appends SiLU and linear layer of modulation, or the sum with the table: two tensors are read and one written; the
-/// gradient of the table is a sum over samples. Saved are the vectors, which kernels behind it read.
-void add_modulation(std::vector<Operator>& operators, const RankShapes& shapes, const ModulationVectors& vectors);
+/// gradient of the table is a sum over samples. Saved are the vectors, which kernels behind it read. `ranks` share the
+/// linear layer's output features and gather what they computed; the gradient of its input is all-reduced (NeMo,
+/// collections/diffusion/models/dit/dit_layer_spec.py @8cfedd7, class AdaLN: ColumnParallelLinear, gather_output).
+void add_modulation(std::vector<Operator>& operators, const RankShapes& shapes, const ModulationVectors& vectors,
+                    std::int64_t ranks);
 
 }  // namespace manyworlds::core::workload

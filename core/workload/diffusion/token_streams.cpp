@@ -33,4 +33,23 @@ RankShapes text_shapes(const TokenStreams& streams, const RankShapes& shapes) {
   return with_sequence(shapes, streams.text);
 }
 
+Operator split_projections(const Model& model, const RankShapes& shapes, bool with_values) {
+  const bool rotary = model.position == Position::rotary;
+  const std::int64_t all = shapes.tokens * shapes.qkv_width(),
+                     values = shapes.tokens * shapes.kv_heads * shapes.value_dim;
+  const std::int64_t copied =
+      (model.query_key_norm ? all - values : 0) + (with_values && (model.query_key_norm || rotary) ? values : 0);
+  Operator result;
+  result.name = "split_projections";
+  if (copied > 0) result.forward.push_back(kernel(compute::memory_bound(result.name, 4 * copied)));
+  if (model.query_key_norm || rotary) result.backward.push_back(kernel(compute::memory_bound(result.name, 4 * all)));
+  return result;
+}
+
+Operator query_key_norm(const RankShapes& shapes) {
+  Model of_heads;
+  of_heads.norm = Norm::rms_norm;
+  return norm("query_key_norm", of_heads, shapes, shapes.tokens * (shapes.heads + shapes.kv_heads), shapes.head_dim);
+}
+
 }  // namespace manyworlds::core::workload

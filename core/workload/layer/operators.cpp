@@ -58,12 +58,8 @@ void open_branch(std::vector<Operator>& operators, const LayerBranch& branch, co
   const BranchNames names = branch.part.branch_names();
   if (branch.options.norms == BranchNorms::modulated) {
     const std::size_t first = operators.size();
-    add_modulated_norm(operators, names.norm, branch.model, shapes, branch.options.residual);
-    for (std::size_t i = first; i < operators.size(); ++i) {
-      operators[i].in_modules = names.recompute_module;
-      operators[i].offload_module = names.offload_module;
-    }
-    mark_input_from(operators.back(), names.recompute_module);
+    add_modulated_norm(operators, names.norm, branch.model, shapes, branch.options.residual, names.recompute_module);
+    for (std::size_t i = first; i < operators.size(); ++i) operators[i].offload_module = names.offload_module;
   } else if (branch.options.has_norm_before()) {
     operators.push_back(branch.options.residual
                             ? branch_norm(names.norm, branch.model, shapes)

@@ -150,21 +150,45 @@ TEST_CASE("two streams have the weights of two layers, and a parallel block thos
 TEST_CASE("a modulated norm has no weights, and scale, shift and gate are kernels around the part") {
   const Model model = uneven_model(false);
   const BranchOptions modulated{BranchNorms::modulated, true};
-  const std::vector<Operator> layer = operators_of(model, "mlp", {}, modulated);
-  std::vector<std::string> names;
-  for (const Operator& each : layer) names.emplace_back(each.name);
-  CHECK(names == std::vector<std::string>{"mlp_norm", "modulate", "mlp_up", "gelu", "mlp_down", "mlp_residual"});
   const Model listed = described(model, {{branch_of(model, "mlp", {}, modulated)}}, {0});
   const Model bare = described(model, {{branch_of(model, "mlp", {}, {BranchNorms::none, true})}}, {0});
   CHECK(model_parameters(listed) == model_parameters(bare));
-  // Saved are, in 16 bits, the inputs of the norm, of its scale, of both matrices, and of the gate; and of GELU.
-  const I elements = kSamples * kTokens * kHidden, wide = kSamples * kTokens * kFfn;
   Strategy strategy = layout(1, 1, 1, kSamples);
   strategy.micro_batch = kSamples;
-  CHECK(memory::activation_bytes_per_layer(listed, strategy, listed.layer_kind(0)) == 2 * (4 * elements + 2 * wide));
-  // Without the output of norm and scale, which are computed again.
-  strategy.recompute_modules = recompute::layernorm;
-  CHECK(memory::activation_bytes_per_layer(listed, strategy, listed.layer_kind(0)) == 2 * (2 * elements + 2 * wide));
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const Operator& each : layer_operators(listed, strategy, listed.layer_kind(0))) all.emplace_back(each.name);
+    return all;
+  };
+  const auto saved = [&] { return memory::activation_bytes_per_layer(listed, strategy, listed.layer_kind(0)); };
+  using Names = std::vector<std::string>;
+  const I elements = kSamples * kTokens * kHidden, wide = kSamples * kTokens * kFfn;
+  CHECK(names() == Names{"mlp_norm", "mlp_up", "gelu", "mlp_down", "mlp_residual"});
+  // Saved are, in 16 bits, the inputs of the norm, of both matrices, of GELU and of the gate.
+  CHECK(saved() == 2 * (3 * elements + 2 * wide));
+  strategy.recompute_modules = recompute::layernorm;  // what the norm writes is computed again
+  CHECK(saved() == 2 * (2 * elements + 2 * wide));
+  strategy.stack.norm_fusion = false;  // kernel by kernel, the input of the scale as well
+  CHECK(names() == Names{"mlp_norm", "modulate", "mlp_up", "gelu", "mlp_down", "mlp_residual"});
+  CHECK(saved() == 2 * (2 * elements + 2 * wide));
+  strategy.recompute_modules = 0;
+  CHECK(saved() == 2 * (4 * elements + 2 * wide));
+}
+
+TEST_CASE("ranks of tensor parallelism gather the vectors of modulation, of which each has its share") {
+  const Model model = uneven_model(false);
+  const Model listed = described(model, {{branch_of(model, "modulation", {{"vectors", I{6}}})}}, {0});
+  Strategy strategy = layout(4, 1, 1, kSamples);
+  strategy.micro_batch = kSamples;
+  I gathered = 0, reduced = 0;
+  for (const Operator& each : layer_operators(listed, strategy, listed.layer_kind(0))) {
+    for (const WorkItem& work : each.forward)
+      if (work.start() && work.start()->kind == collective::Kind::all_gather) gathered += work.start()->bytes;
+    for (const WorkItem& work : each.backward)
+      if (work.start() && work.start()->kind == collective::Kind::all_reduce) reduced += work.start()->bytes;
+  }
+  CHECK(gathered == 2 * kSamples * 6 * kHidden);
+  CHECK(reduced == 2 * kSamples * kHidden);
 }
 
 TEST_CASE("a stream of text must leave tokens to the image") {
