@@ -1,6 +1,7 @@
 // Diffusion transformers of the catalog against what is published of them.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <map>
 
 #include "core/workload/layer/layer_parameters.hpp"
@@ -44,5 +45,21 @@ TEST_CASE("a forward pass of DiT takes the multiplications that its authors coun
        std::map<std::string, double>{{"dit-s-2", 6.06}, {"dit-b-2", 23.01}, {"dit-l-2", 80.71}, {"dit-xl-2", 118.64}}) {
     const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(catalog_model(catalog, name)));
     CHECK(flops / 3 / 2 / 1e9 == Approx(billions).epsilon(0.002));
+  }
+}
+
+TEST_CASE("a sample of Wan takes the FLOPs of Megatron-Bridge's estimate") {
+  // NVIDIA-NeMo/Megatron-Bridge @067f987, diffusion/models/wan/wan_provider.py: 3 forward passes of its transformer.
+  const Catalog catalog;
+  const std::map<std::string, std::array<double, 3>> sizes{{"wan2.1-1.3b", {1'536, 8'960, 30}},
+                                                           {"wan2.1-14b", {5'120, 13'824, 40}}};
+  const double queries = 32'760, text = 512;
+  for (const auto& [name, size] : sizes) {
+    const auto [hidden, ffn, layers] = size;
+    const double self = 8 * queries * hidden * hidden + 4 * queries * queries * hidden,
+                 cross = 4 * queries * hidden * hidden + 4 * text * hidden * hidden + 4 * queries * text * hidden,
+                 mlp = 4 * queries * hidden * ffn;
+    const auto flops = static_cast<double>(core::workload::model_flops_per_sequence(catalog_model(catalog, name)));
+    CHECK(flops == Approx(3 * layers * (self + cross + mlp)).epsilon(0.001));
   }
 }

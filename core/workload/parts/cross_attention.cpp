@@ -15,6 +15,7 @@ struct CrossAttention {
   std::int64_t keys = 0;        // tokens of a sample that are read
   std::int64_t key_hidden = 0;  // width of their stream; 0: as that of the queries
   NormWeights norm_weights = NormWeights::head;
+  bool whole = false;  // every context-parallel rank has all keys
 };
 
 const OptionTable<CrossAttention>& cross_attention_options() {
@@ -25,6 +26,8 @@ const OptionTable<CrossAttention>& cross_attention_options() {
              {0, 1'000'000}),
       choice("norm_weights", &CrossAttention::norm_weights, {"head", "all_heads"},
              "weights of query_key_norm: of one head, the same for all, or of all heads"),
+      option("whole", &CrossAttention::whole,
+             "every context-parallel rank has all that is read, as a text of few tokens"),
   };
   return table;
 }
@@ -49,7 +52,7 @@ class CrossAttentionPart final : public LayerPart {
                                                                        : 2 * model.head_width())};
   }
 
-  bool shares_context() const override { return false; }
+  bool shares_context() const override { return options_.whole; }
   bool reads_other_network() const override { return true; }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
@@ -86,7 +89,9 @@ class CrossAttentionPart final : public LayerPart {
     if (on.model.query_key_norm)
       operators.push_back(norm("query_key_norm", on.model, shapes,
                                shapes.tokens * shapes.heads + of_keys.tokens * shapes.kv_heads, shapes.head_dim));
-    std::vector<Operator> core = attention_core(shapes, on.strategy, on.model.dropout);
+    Strategy alone = on.strategy;  // no keys pass between ranks
+    alone.cp = 1;
+    std::vector<Operator> core = attention_core(shapes, alone, on.model.dropout);
     hold_other_keys(core, shapes, of_keys.tokens);
     for (Operator& each : core) operators.push_back(std::move(each));
     operators.push_back(

@@ -191,6 +191,27 @@ TEST_CASE("ranks of tensor parallelism gather the vectors of modulation, of whic
   CHECK(reduced == 2 * kSamples * kHidden);
 }
 
+TEST_CASE("context-parallel ranks share the queries of cross attention to a text that all of them have") {
+  const Model model = uneven_model(false);
+  const Model listed =
+      described(model, {{branch_of(model, "cross_attention", {{"keys", kText}, {"whole", true}})}}, {0});
+  CHECK(listed.architecture->blocks[0].branches[0].part->shares_context());
+  Strategy strategy = layout(1, 1, 1, kSamples);
+  strategy.micro_batch = kSamples, strategy.cp = 4;
+  strategy.stack.attention = AttentionKernel::unfused;
+  Loops loops;  // of one rank
+  const I queries = kTokens / 4;
+  loops.multiply(kSamples * queries, kHidden, kValues);
+  loops.multiply(kSamples * kText, kHidden, 2 * kKeyHeads * kWidth);
+  loops.multiply(kSamples * kHeads * queries, kWidth, kText);
+  loops.multiply(kSamples * kHeads * queries, kText, kWidth);
+  loops.multiply(kSamples * queries, kValues, kHidden);
+  const std::vector<Operator> layer = layer_operators(listed, strategy, listed.layer_kind(0));
+  check(layer, loops);
+  for (const Operator& each : layer)
+    for (const WorkItem& work : each.forward) CHECK_FALSE(work.start());
+}
+
 TEST_CASE("a stream of text must leave tokens to the image") {
   Model model = uneven_model(false);
   const auto missing = [&](I text) {
