@@ -3,6 +3,9 @@
 // "Wan", section 4.2).
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "core/workload/diffusion/sample_vectors.hpp"
 #include "core/workload/operators/part.hpp"
 

@@ -10,14 +10,14 @@ namespace manyworlds::core::workload {
   entry(cross_attention)             \
   entry(feed_forward)                \
   entry(experts)                     \
-  entry(mamba2)                      \
-  entry(gated_delta)                 \
   entry(conditioning)                \
   entry(modulation)                  \
   entry(joint_attention)             \
   entry(joint_feed_forward)          \
   entry(parallel_block)              \
   entry(denoising_head)              \
+  entry(mamba2)                      \
+  entry(gated_delta)                 \
   entry(token_embedding)             \
   entry(patch_embedding)             \
   entry(linear)                      \
