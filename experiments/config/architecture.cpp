@@ -138,6 +138,7 @@ class ArchitectureReader {
     PartSpec part;
     part.type = core::workload::find_part_type(name);
     if (part.type == nullptr) node.fail(fmt::format("unknown part '{}'{}", name, suggestion(name, part_names())));
+    part.branch = part.type->branch;
     if (named || node.entries[0].value.kind == Node::Kind::null) return part;
     const Node& options = node.entries[0].value;
     if (options.kind != Node::Kind::mapping)

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -107,10 +108,10 @@ TEST_CASE("an architecture that does not fit its model is refused by a rule") {
 
 TEST_CASE("models of the catalog have the parameters that are published") {
   const Catalog catalog;
-  // Totals of the tensors of released checkpoints (Hugging Face's safetensors metadata; ViT's are torchvision's), of
-  // text models where the catalog says so, and without multi-token prediction. Of Nemotron 3 Ultra only its name is
-  // published; of DLRM the rows of its tables are, whose sum HugeCTR states, and of DLRM-DCNv2 nothing but these
-  // (docs/facts/architectures.md, section 14).
+  // Totals of the tensors of released checkpoints (Hugging Face's safetensors metadata; those of ViT, ResNet and VGG
+  // are torchvision's), of text models where the catalog says so, and without multi-token prediction. Of Nemotron 3
+  // Ultra only its name is published; of DLRM the rows of its tables are, whose sum HugeCTR states, and of DLRM-DCNv2
+  // nothing but these (docs/facts/architectures.md, section 14).
   const std::map<std::string, std::int64_t> published{{"nemotron3-nano-30b-a3b", 31'577'940'288},
                                                       {"nemotron3-super-120b-a12b", 120'668'707'840},
                                                       {"mamba2-130m", 128'989'632},
@@ -140,6 +141,10 @@ TEST_CASE("models of the catalog have the parameters that are published") {
                                                       {"t5-v1.1-xxl", 11'135'332'352},
                                                       {"bert-base", 109'482'240},
                                                       {"bert-large", 335'141'888},
+                                                      {"resnet-50", 25'557'032},
+                                                      {"resnet-101", 44'549'160},
+                                                      {"resnet-152", 60'192'808},
+                                                      {"vgg-16", 138'357'544},
                                                       {"vit-b-16", 86'567'656},
                                                       {"vit-l-16", 304'326'632},
                                                       {"vit-h-14", 632'045'800},
@@ -180,7 +185,11 @@ TEST_CASE("models of the catalog have the parameters that are published") {
                            "vit-h-14",
                            "llava-1.5-7b",
                            "dlrm",
-                           "dlrm-dcnv2"}) {
+                           "dlrm-dcnv2",
+                           "resnet-50",
+                           "resnet-101",
+                           "resnet-152",
+                           "vgg-16"}) {
     CAPTURE(name);
     CHECK(core::workload::model_parameters(catalog_model(catalog, name)) == published.at(name));
   }
@@ -372,8 +381,10 @@ TEST_CASE("a step of every part takes as long composed as with all packets in on
     return sizes;
   }();
   for (const core::workload::PartType& type : core::workload::part_types()) {
-    const bool divided = !type.make(type.example)->sharded_sizes(model).empty();
-    if (!divided) continue;  // ends of networks, which send nothing
+    const auto sizes = type.make(type.example)->sharded_sizes(model);
+    if (sizes.empty()) continue;  // ends of networks, which send nothing
+    const bool divided =
+        std::any_of(sizes.begin(), sizes.end(), [](const core::workload::ShardedSize& each) { return each.size > 1; });
     std::string own, needed;
     for (const auto& [key, value] : type.example)
       own += (own.empty() ? "" : ", ") + key + ": " + import::value_text(value);
@@ -386,7 +397,8 @@ TEST_CASE("a step of every part takes as long composed as with all packets in on
         type.name + ": {" + own + "}}, b: mlp}, layers: abab}}\n" +
         "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
         "  topology: {rail_optimized: {oversubscription: 1}}\n  transport: dcqcn\n"
-        "  strategy: {tp: 2, sequence_parallel: true, ep: 2, micro_batch: 1, global_batch: 8}\n";
+        "  strategy: {" +
+        (divided ? "tp: 2, sequence_parallel: true, ep: 2, " : "tp: 1, ") + "micro_batch: 1, global_batch: 8}\n";
     CAPTURE(type.name);
     std::map<std::string, core::Time> steps;
     for (const std::string composition : {"composed", "coupled"}) {

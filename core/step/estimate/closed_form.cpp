@@ -182,6 +182,8 @@ class Estimator {
       return collective_s(strategy_.ep, strategy_.etp, start.kind, start.bytes, start.role, start.split);
     }
     if (start.role == workload::Role::expert_tensor) return collective_s(strategy_.etp, 1, start.kind, start.bytes);
+    if (start.role == workload::Role::data)
+      return collective_s(strategy_.shards(), strategy_.tp, start.kind, start.bytes, start.role);
     if (start.role == workload::Role::context) return collective_s(strategy_.cp, strategy_.tp, start.kind, start.bytes);
     const bool in_ring = start.role == workload::Role::send_context;
     return collective_s(in_ring ? 2 : strategy_.tp, in_ring ? strategy_.tp : 1, start.kind, start.bytes);

@@ -119,6 +119,8 @@ class Weigher {
         return sent(start.kind, start.bytes, strategy_.etp, 1);
       case Role::context:
         return sent(start.kind, start.bytes, strategy_.cp, strategy_.tp);
+      case Role::data:
+        return sent(start.kind, start.bytes, strategy_.shards(), strategy_.tp);
       case Role::send_context:
         return sent(Kind::send, start.bytes, 2, strategy_.tp);
       default:
@@ -140,6 +142,7 @@ class Weigher {
   }
   static SentBytes& counted_as(Role role, StepVolumes& to) {
     if (role == Role::expert || role == Role::expert_tensor) return to.experts;
+    if (role == Role::data) return to.replicas;
     return role == Role::context || role == Role::send_context ? to.context : to.tensor;
   }
 

@@ -336,6 +336,7 @@ class ProgramAssembler {
 
   static Stream stream_of(Role role) {
     if (role == Role::expert || role == Role::expert_tensor) return Stream::expert;
+    if (role == Role::data) return Stream::data;  // statistics of synchronised batch norms
     return role == Role::send_context || role == Role::context ? Stream::send_context : Stream::tensor;
   }
   void start(const CollectiveStart& collective, PassCursor& cursor) {

@@ -40,6 +40,7 @@ struct PartType {
   std::vector<OptionInfo> options;  // its own; besides, a part can be given every option of the model
   std::shared_ptr<const LayerPart> (*make)(const OptionSet& own);
   OptionSet example;             // own options that have no default, as multiples of 8
+  OptionSet branch = {};         // how it stands on the residual stream, where that is not as most parts do
   OptionSet example_model = {};  // options that a model needs besides
 };
 

@@ -211,6 +211,7 @@ PartType sparse_attention_type() {
           sparse_attention_options().infos(),
           make_part<SparseAttentionPart, sparse_attention_options>,
           {{"index_heads", std::int64_t{8}}, {"index_width", std::int64_t{32}}, {"index_keys", std::int64_t{128}}},
+          {},
           {{"attention", "latent"},
            {"query_rank", std::int64_t{64}},
            {"kv_rank", std::int64_t{32}},

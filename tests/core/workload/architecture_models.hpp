@@ -1,6 +1,7 @@
 // Models whose layers are given as blocks of parts.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,9 +41,10 @@ inline std::vector<std::pair<std::string, OptionSet>> parts_with_options() {
   return all;
 }
 
-/// Whether ranks divide a part: not the ends of networks, which all have whole.
+/// Whether ranks divide a part: not the ends of networks and parts of images, which all have whole.
 inline bool is_divided(const std::string& type, const OptionSet& own, const Model& model) {
-  return !find_part_type(type)->make(own)->sharded_sizes(model).empty();
+  const std::vector<ShardedSize> sizes = find_part_type(type)->make(own)->sharded_sizes(model);
+  return std::any_of(sizes.begin(), sizes.end(), [](const ShardedSize& each) { return each.size > 1; });
 }
 
 }  // namespace manyworlds::core::workload

@@ -1,0 +1,127 @@
+// The bottleneck block of ResNet (He et al. 2016, "Deep residual learning for image recognition", section 4.1):
+// convolutions of 1 x 1, 3 x 3 and 1 x 1, each with a batch norm, whose sum with the input, or with a projection of it,
+// goes through a ReLU. The stride is that of the 3 x 3 (ResNet v1.5, as torchvision and MLPerf have it), or of the
+// first convolution, as in the paper.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/workload/vision/vision_parts.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+struct Bottleneck {
+  std::int64_t inputs = 0;  // channels of the input; 0: those of the stream
+  std::int64_t width = 0;   // channels of the 3 x 3; 0: a quarter of the stream's
+  std::int64_t stride = 1;
+  std::int64_t groups = 1;  // of the 3 x 3 (ResNeXt)
+  bool stride_first = false;
+  bool synchronised = false;
+};
+
+const OptionTable<Bottleneck>& bottleneck_options() {
+  static const OptionTable<Bottleneck> table{
+      option("inputs", &Bottleneck::inputs, "channels of the input; 0: those of the stream", {0, 1'000'000}),
+      option("width", &Bottleneck::width, "channels of the 3 x 3; 0: a quarter of the stream's", {0, 1'000'000}),
+      option("stride", &Bottleneck::stride, "the input has so many times the rows and columns", {1, 64}),
+      option("groups", &Bottleneck::groups, "groups of channels of the 3 x 3", {1, 1'000'000}),
+      option("stride_first", &Bottleneck::stride_first,
+             "the stride is that of the first convolution, not of the 3 x 3"),
+      option("synchronised", &Bottleneck::synchronised, "replicas share means and variances"),
+  };
+  return table;
+}
+
+class BottleneckPart final : public LayerPart {
+ public:
+  explicit BottleneckPart(const Bottleneck& options) : options_(options) {}
+
+  BranchNames branch_names() const override { return kVisionNames; }
+  std::string missing_size(const Model& model) const override {
+    if (width(model) == 0) return "width";
+    return width(model) % options_.groups == 0 ? "" : "groups that divide its width";
+  }
+
+  PartParameters parameters(const Model& model) const override {
+    const Sizes sizes = sizes_of(model, 1);
+    std::int64_t sum = 2 * (2 * sizes.width + model.hidden);
+    for (const ConvolutionShape& each : {sizes.reduce, sizes.window, sizes.expand}) sum += each.weights();
+    return {0, sum + (projects(model) ? sizes.project.weights() + 2 * model.hidden : 0)};
+  }
+
+  bool shares_context() const override { return false; }  // windows reach over the border of a rank's rows
+  std::vector<ShardedSize> sharded_sizes(const Model&) const override { return undivided(); }
+
+  PartFormulas formulas(const Model& model) const override {
+    const char* in = options_.inputs > 0 ? "inputs" : "hidden";
+    const char* width = options_.width > 0 ? "width" : "floor(hidden / 4)";
+    const std::string projected = projects(model) ? fmt::format(" + {} * hidden", in) : "";
+    return {fmt::format("{0} * {1} + 9 * {1} * {1} / groups + {1} * hidden{2} + 4 * {1} + {3} * hidden", in, width,
+                        projected, projects(model) ? 4 : 2),
+            "",
+            fmt::format("2 * sequence * ({3}{0} * {1} + 9 * {1} * {1} / groups + {1} * hidden{2})", in, width,
+                        projected, options_.stride_first ? "" : "stride * stride * ")};
+  }
+
+  void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
+    const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
+    const std::int64_t replicas = options_.synchronised ? on.strategy.shards() : 1;
+    const auto add = [&](const ConvolutionShape& shape, std::string_view norm, bool activate, bool sum) {
+      operators.push_back(convolution(on.shapes, shape));
+      operators.push_back(batch_norm(on.shapes, {norm, shape.outputs, shape.positions, activate, sum, replicas}));
+    };
+    if (projects(on.model)) {
+      add(sizes.project, "projection_norm", false, false);
+      operators[operators.size() - 2].saved_bytes = 0;  // its input is what the first convolution saves
+    }
+    // The input's gradients through the block and beside it are added up behind the backward pass of the block.
+    operators.push_back(elementwise("residual_gradient", sizes.reduce.inputs * sizes.input_positions, 0, 6, 0));
+    add(sizes.reduce, "reduction_norm", true, false);
+    add(sizes.window, "window_norm", true, false);
+    add(sizes.expand, "expansion_norm", true, true);
+  }
+
+  /// Gradients of the sum, beside the block, and of the expansion's output; then of what the input needs.
+  std::int64_t working_bytes(const PartOnRank& on) const override {
+    const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
+    return std::max(2 * on.shapes.hidden_bytes(),
+                    on.shapes.hidden_bytes() + 2 * sizes.reduce.inputs * sizes.input_positions);
+  }
+
+ private:
+  struct Sizes {
+    std::int64_t width, input_positions;
+    ConvolutionShape reduce, window, expand, project;
+  };
+
+  std::int64_t width(const Model& model) const { return options_.width > 0 ? options_.width : model.hidden / 4; }
+  std::int64_t inputs(const Model& model) const { return options_.inputs > 0 ? options_.inputs : model.hidden; }
+  bool projects(const Model& model) const { return inputs(model) != model.hidden || options_.stride > 1; }
+
+  Sizes sizes_of(const Model& model, std::int64_t positions) const {
+    const std::int64_t s = options_.stride, first = options_.stride_first ? s : 1, second = s / first;
+    const std::int64_t in = inputs(model), wide = width(model), out = model.hidden;
+    return {wide,
+            positions * s * s,
+            {"reduction", in, wide, 1, first, 1, positions * second * second},
+            {"window", wide, wide, 3, second, options_.groups, positions},
+            {"expansion", wide, out, 1, 1, 1, positions},
+            {"projection", in, out, 1, s, 1, positions}};
+  }
+
+  Bottleneck options_;
+};
+
+}  // namespace
+
+PartType bottleneck_type() {
+  return {"bottleneck",
+          "a block of ResNet-50 and larger ones",
+          bottleneck_options().infos(),
+          make_part<BottleneckPart, bottleneck_options>,
+          {},
+          alone_on_stream()};
+}
+
+}  // namespace manyworlds::core::workload
