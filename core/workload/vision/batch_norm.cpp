@@ -7,12 +7,14 @@ namespace {
 struct BatchNorm {
   bool synchronised = false;
   bool activate = false;
+  bool summed_before = false;
 };
 
 const OptionTable<BatchNorm>& batch_norm_options() {
   static const OptionTable<BatchNorm> table{
       option("synchronised", &BatchNorm::synchronised, "replicas share mean and variance"),
       option("activate", &BatchNorm::activate, "a ReLU follows"),
+      option("summed_before", &BatchNorm::summed_before, "the convolution before it takes its statistics"),
   };
   return table;
 }
@@ -30,8 +32,12 @@ class BatchNormPart final : public LayerPart {
   PartFormulas formulas(const Model&) const override { return {"2 * hidden", "", "0"}; }
 
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
-    operators.push_back(batch_norm(on.shapes, {"batch_norm", on.shapes.hidden, on.shapes.tokens, options_.activate,
-                                               false, options_.synchronised ? on.strategy.shards() : 1}));
+    operators.push_back(batch_norm(on.shapes, {.name = "batch_norm",
+                                               .channels = on.shapes.hidden,
+                                               .positions = on.shapes.tokens,
+                                               .activate = options_.activate,
+                                               .summed_before = options_.summed_before,
+                                               .replicas = options_.synchronised ? on.strategy.shards() : 1}));
   }
 
   std::int64_t working_bytes(const PartOnRank& on) const override { return on.shapes.hidden_bytes(); }

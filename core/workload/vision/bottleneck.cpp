@@ -11,6 +11,12 @@
 namespace manyworlds::core::workload {
 namespace {
 
+/// What convolutions take over of the batch norms around them: nothing; or, behind them, the sums of statistics; or
+/// that, and before them norm and ReLU as they read their input, so that only the sum at the end of the block is a
+/// kernel (NormConvolution of NVIDIA's MXNet: mlcommons/training_results_v2.1,
+/// NVIDIA/benchmarks/resnet/implementations/ mxnet-preview/symbols/resnet-v1b-mainloop-fl.py).
+enum class FusedNorms : std::uint8_t { none, statistics, forward };
+
 struct Bottleneck {
   std::int64_t inputs = 0;  // channels of the input; 0: those of the stream
   std::int64_t width = 0;   // channels of the 3 x 3; 0: a quarter of the stream's
@@ -18,6 +24,7 @@ struct Bottleneck {
   std::int64_t groups = 1;  // of the 3 x 3 (ResNeXt)
   bool stride_first = false;
   bool synchronised = false;
+  FusedNorms fused_norms = FusedNorms::none;
 };
 
 const OptionTable<Bottleneck>& bottleneck_options() {
@@ -29,6 +36,8 @@ const OptionTable<Bottleneck>& bottleneck_options() {
       option("stride_first", &Bottleneck::stride_first,
              "the stride is that of the first convolution, not of the 3 x 3"),
       option("synchronised", &Bottleneck::synchronised, "replicas share means and variances"),
+      choice("fused_norms", &Bottleneck::fused_norms, {"none", "statistics", "forward"},
+             "what convolutions take over of norms: nothing, the sums of those behind them, or all forward"),
   };
   return table;
 }
@@ -40,6 +49,8 @@ class BottleneckPart final : public LayerPart {
   BranchNames branch_names() const override { return kVisionNames; }
   std::string missing_size(const Model& model) const override {
     if (width(model) == 0) return "width";
+    if (options_.synchronised && options_.fused_norms == FusedNorms::forward)
+      return "fused_norms none or statistics, as it is synchronised";
     return width(model) % options_.groups == 0 ? "" : "groups that divide its width";
   }
 
@@ -67,19 +78,23 @@ class BottleneckPart final : public LayerPart {
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
     const std::int64_t replicas = options_.synchronised ? on.strategy.shards() : 1;
-    const auto add = [&](const ConvolutionShape& shape, std::string_view norm, bool activate, bool sum) {
+    const bool summed = options_.fused_norms != FusedNorms::none, inside = options_.fused_norms == FusedNorms::forward;
+    const auto add = [&](const ConvolutionShape& shape, std::string_view norm, bool activate, bool saves_input) {
+      const bool last = norm == "expansion_norm";
       operators.push_back(convolution(on.shapes, shape));
-      operators.push_back(batch_norm(on.shapes, {norm, shape.outputs, shape.positions, activate, sum, replicas}));
+      if (!saves_input) operators.back().saved_bytes = 0;
+      operators.push_back(
+          batch_norm(on.shapes, {norm, shape.outputs, shape.positions, activate, last, summed, replicas}));
+      if (inside && !last) operators.back().forward.clear();
     };
-    if (projects(on.model)) {
-      add(sizes.project, "projection_norm", false, false);
-      operators[operators.size() - 2].saved_bytes = 0;  // its input is what the first convolution saves
-    }
+    // The first convolution saves the input for both.
+    if (projects(on.model)) add(sizes.project, "projection_norm", false, false);
     // The input's gradients through the block and beside it are added up behind the backward pass of the block.
     operators.push_back(elementwise("residual_gradient", sizes.reduce.inputs * sizes.input_positions, 0, 6, 0));
-    add(sizes.reduce, "reduction_norm", true, false);
-    add(sizes.window, "window_norm", true, false);
-    add(sizes.expand, "expansion_norm", true, true);
+    add(sizes.reduce, "reduction_norm", true, true);
+    // What a convolution normalises as it reads is what the norm before it has saved.
+    add(sizes.window, "window_norm", true, !inside);
+    add(sizes.expand, "expansion_norm", true, !inside);
   }
 
   /// Gradients of the sum, beside the block, and of the expansion's output; then of what the input needs.

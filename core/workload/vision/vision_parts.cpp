@@ -91,7 +91,7 @@ void add_norm_kernels(OpList& ops, const RankShapes& shapes, const BatchNormShap
     ops.push_back(kernel(memory_bound(shape.name, (sums + rest) * elements)));
     return;
   }
-  ops.push_back(kernel(memory_bound(shape.name, sums * elements)));
+  if (sums > 0) ops.push_back(kernel(memory_bound(shape.name, sums * elements)));
   if (shape.replicas > 1) block_on(ops, shape.name, kind, statistics_bytes, Role::data);
   ops.push_back(kernel(memory_bound(shape.name, rest * elements)));
 }
@@ -105,7 +105,9 @@ Operator batch_norm(const RankShapes& shapes, const BatchNormShape& shape) {
   Operator result;
   result.name = shape.name;
   result.saved_bytes = 2 * elements;
-  add_norm_kernels(result.forward, shapes, shape, 2, 4 + sum_bytes, Kind::all_gather, shape.replicas * statistics);
+  const std::int64_t read_for_sums = shape.summed_before ? 0 : 2;
+  add_norm_kernels(result.forward, shapes, shape, read_for_sums, 4 + sum_bytes, Kind::all_gather,
+                   shape.replicas * statistics);
   if (!shapes.stack.bias_activation_fusion) {
     if (shape.add) result.forward.push_back(kernel(memory_bound("sum", 6 * elements)));
     if (shape.activate) {

@@ -51,15 +51,17 @@ struct BatchNormShape {
   std::int64_t positions = 0;  // of a micro-batch
   bool activate = false;       // ReLU behind it
   bool add = false;            // a second input is added before the ReLU
+  bool summed_before = false;  // the convolution before it has added up its outputs and their squares
   std::int64_t replicas = 1;   // ranks that share mean and variance
 };
 
 /// Returns a batch norm (Ioffe and Szegedy 2015), whose input is saved. Forward it reads its input for the statistics,
-/// reads it again and writes: 6 bytes an element. Backward it reads input and gradient for two sums, reads both again
-/// and writes: 10. ReLU and a sum are in the same kernel if the stack fuses them: reading the second input, and writing
-/// its gradient, takes 2 bytes each. Otherwise a sum is a kernel of 6 bytes, a ReLU one of 4, and of 6 backward. Among
-/// several replicas statistics are gathered, and sums of gradients are all-reduced, both of 2 fp32 numbers per channel,
-/// between two kernels (PyTorch, torch/nn/modules/_functions.py, SyncBatchNorm).
+/// unless the convolution before has taken them, reads it again and writes: 6 bytes an element, or 4. Backward it reads
+/// input and gradient for two sums, reads both again and writes: 10. ReLU and a sum are in the same kernel if the stack
+/// fuses them: reading the second input, and writing its gradient, takes 2 bytes each. Otherwise a sum is a kernel of 6
+/// bytes, a ReLU one of 4, and of 6 backward. Among several replicas statistics are gathered, and sums of gradients are
+/// all-reduced, both of 2 fp32 numbers per channel, between two kernels (PyTorch, torch/nn/modules/_functions.py,
+/// SyncBatchNorm).
 Operator batch_norm(const RankShapes& shapes, const BatchNormShape& shape);
 
 /// Returns a ReLU in place, whose output the next operator saves: 4 bytes an element forward and 6 backward.

@@ -140,6 +140,9 @@ TEST_CASE("fusion takes biases, sums and ReLU out of memory") {
   CHECK(bytes(norm, fused, &Operator::backward) == 10 * elements);
   CHECK(bytes(norm, separate, &Operator::forward) == (6 + 4) * elements);
   CHECK(bytes(norm, separate, &Operator::backward) == (10 + 6) * elements);
+  const Model summed = of_images("batch_norm", {{"activate", true}, {"summed_before", true}}, 64, 14);
+  CHECK(bytes(summed, fused, &Operator::forward) == 4 * elements);
+  CHECK(bytes(summed, fused, &Operator::backward) == 10 * elements);
   const Model convolution = of_images("convolution", {{"activate", true}}, 64, 14);
   CHECK(bytes(convolution, separate, &Operator::forward) - bytes(convolution, fused, &Operator::forward) ==
         (4 + 4) * elements);
@@ -238,4 +241,25 @@ TEST_CASE("parts of images save as much more as there are more samples, and less
     recomputed.recompute = Recompute::full;
     CHECK(memory::activation_bytes_per_layer(model, recomputed, kind) <= one);
   }
+}
+
+TEST_CASE("convolutions that take over norms leave the sum at the end of a bottleneck") {
+  const auto block = [](const std::string& fused) {
+    return operators_of(of_images("bottleneck", {{"fused_norms", fused}}, 256, 14), layout(1, 1, 1, 1));
+  };
+  const auto forward = [](const std::vector<Operator>& operators) {
+    I sum = 0;
+    for (const Operator& each : operators) sum += bytes_of(each.forward);
+    return sum;
+  };
+  const auto saved = [](const std::vector<Operator>& operators) {
+    return std::accumulate(operators.begin(), operators.end(), I{0},
+                           [](I sum, const Operator& each) { return sum + each.saved_bytes; });
+  };
+  const I inner = 64 * 14 * 14, output = 256 * 14 * 14;
+  const I separate = forward(block("none"));
+  CHECK(separate - forward(block("statistics")) == 2 * (2 * inner + output));
+  CHECK(separate - forward(block("forward")) == 6 * 2 * inner + 2 * output);
+  CHECK(saved(block("none")) == saved(block("statistics")));
+  CHECK(saved(block("none")) - saved(block("forward")) == 2 * 2 * inner);
 }
