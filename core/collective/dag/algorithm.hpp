@@ -23,7 +23,8 @@ namespace manyworlds::core::collective {
   entry(node_aware)                  \
   entry(hybrid_ep)                   \
   entry(chain)                       \
-  entry(binomial_tree)
+  entry(binomial_tree)               \
+  entry(parameter_server)
 // clang-format on
 
 #define MANYWORLDS_ENUMERATOR(name) name,

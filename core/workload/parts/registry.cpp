@@ -18,12 +18,12 @@ namespace manyworlds::core::workload {
   entry(denoising_head)              \
   entry(mamba2)                      \
   entry(gated_delta)                 \
+  entry(token_embedding)             \
+  entry(patch_embedding)             \
   entry(convolution)                 \
   entry(batch_norm)                  \
   entry(pooling)                     \
   entry(bottleneck)                  \
-  entry(token_embedding)             \
-  entry(patch_embedding)             \
   entry(linear)                      \
   entry(output_norm)                 \
   entry(classifier)                  \

@@ -123,6 +123,26 @@ TEST_CASE("halving and doubling keeps all but 1 / per_node of its bytes inside n
   for (const std::int64_t sent : between) CHECK(sent == 2 * (bytes / 8) * 3 / 4);
 }
 
+TEST_CASE("a parameter server takes and sends its share once for every other member, in two steps") {
+  for (const std::uint32_t n : {2u, 3u, 8u, 12u})
+    for (const std::uint32_t servers : {1u, 2u, 3u, n}) {
+      if (n % servers != 0) continue;
+      Shape shape{Kind::all_reduce, Algorithm::parameter_server, n, 1'200, 1};
+      shape.channels = servers;
+      const Dag dag = build(shape);
+      CHECK(steps(dag) == 2);
+      const std::int64_t share = 1'200 / servers;
+      const std::vector<std::int64_t> sent = sent_by_member(dag);
+      for (std::uint32_t member = 0; member < n; ++member) {
+        const bool serves = member % (n / servers) == 0;
+        CHECK(sent[member] == share * (serves ? servers - 1 + n - 1 : servers));
+      }
+      // Qi et al. 2017 (Paleo): OneToAll takes 2 b (n - 1) where one server has all.
+      CHECK(info_of(Algorithm::parameter_server).cost(shape, {n, 1, n, 1'200, servers, 2}).inter_node_bytes ==
+            2 * share * (n - 1));
+    }
+}
+
 TEST_CASE("recursive doubling sends the whole vector log n times") {
   for (const std::uint32_t log : {1u, 3u, 6u}) {
     const Dag dag = build({Kind::all_reduce, Algorithm::recursive_doubling, 1u << log, 777, 1});
