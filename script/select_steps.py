@@ -13,8 +13,10 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = ["id", "source", "year", "model", "catalog_model", "seq_len", "gpu", "num_gpus", "gpus_per_node", "tp", "pp", "dp", "cp", "ep",
-           "strategy.etp", "vpp_interleave", "micro_batch", "global_batch", "recompute", "zero_stage", "strategy.zero_group", "dtype", "measured_step_s",
-           "family", "stack", "stack.cuda_graphs", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
+           "strategy.etp", "vpp_interleave", "micro_batch", "global_batch", "recompute", "zero_stage", "strategy.zero_group", "strategy.recompute_modules",
+           "strategy.empty_layers", "split", "dtype", "measured_step_s",
+           "family", "stack", "stack.cuda_graphs", "stack.overlap_tensor",
+           "stack.overlap_parameters", "stack.attention", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
            "norm", "activation", "position", "tied_embeddings", "biases", "dropout", "included", "exclusion_reason", "notes"]
 
 # Grok-1 is no model of the catalog: the sizes of its release, with GEGLU experts.
@@ -37,6 +39,26 @@ MODELS = {
     "gpt-oss-120b": ("gpt-oss-120b", "Megatron-Bridge cards", "megatron-bridge-moe-alltoall-overlap", "1", ""),
     "deepseek-v3": ("deepseek-v3", "Megatron-Bridge cards", "megatron-bridge-moe-overlap", "1", ""),
 }
+
+# What sources of a model say besides. DGX Cloud calls NeMo's recipe of Nemotron-H without performance_mode, which leaves out the
+# overlap of tensor parallelism, and with NVTE_FUSED_ATTN=0 (v25.05.05, nemotronh; NVIDIA/NeMo @7a8f1cc, recipes/nemotronh_56b.py);
+# the card of DeepSeek-V3 has 61 layers on 32 stages of two.
+BESIDES = {
+    "Nemotron-H 56B": {"stack.overlap_tensor": "false", "stack.overlap_parameters": "false", "stack.attention": "flash2"},
+    "deepseek-v3": {"strategy.empty_layers": "3", "split": "even"},
+}
+
+# Modules that a row says are recomputed. What a gated delta net's norm returns is none of ours, and left out.
+MODULES = {"layernorm": "layernorm", "moe_act": "moe_act", "moe activation": "moe_act", "moe": "moe", "core_attn": "core_attn",
+           "core attention": "core_attn", "mla_up_proj": "mla_up_proj", "mlp": "mlp"}
+
+
+def modules_of(row):
+    """The modules behind 'selective:', joined as a strategy has them."""
+    if not row["recompute"].lower().startswith("selective:"):
+        return ""
+    named = row["recompute"].lower().split(":", 1)[1].split("(")[0]
+    return "+".join(dict.fromkeys(MODULES[name.strip()] for name in named.split(",") if name.strip() in MODULES))
 
 
 def is_packed_bert(row):
@@ -66,9 +88,11 @@ def step(row, number):
         "dtype": "fp8" if "fp8" in row["precision"] else row["precision"].split()[0], "measured_step_s": row["step_s"],
         "family": f"{family} {row['gpu'].split('_')[0]}", "stack": stack, "stack.cuda_graphs": "all" if bert else "", "notes": row["notes"].split(";")[0],
     }
+    if modules_of(row):
+        result |= {"recompute": "selective", "strategy.recompute_modules": modules_of(row)}
     if row["model"].startswith("Grok"):
         result |= GROK
-    return result
+    return result | BESIDES.get(row["model"], {})
 
 
 def main():
