@@ -154,7 +154,7 @@ std::vector<Rule> network_stage_rules() {
       rule("tables_by_data_parallel_ranks", "strategy.ep",
            "embedding tables need tp, pp, cp and etp 1, ep as many as dp, and one micro-batch: all data-parallel ranks "
            "share the tables out, and update them in the backward pass",
-           {"by construction: the layout of DLRM (Mudigere et al. 2022, section 4); TorchRec's 2D parallelism, where "
+           {"by construction: the layout of DLRM (Mudigere et al. 2022); TorchRec's 2D parallelism, where "
             "groups of ranks have all tables, is not built",
             {"gpus_by_tp_pp"}},
            [](const ExperimentConfig& e) -> Violation {

@@ -1,5 +1,5 @@
-// Interactions of features of one width: dot products of all pairs (Naumov et al. 2019, DLRM, section 2.1.4), and the
-// low-rank cross network (Wang et al. 2021, DCN V2, section 3.5). Every rank has all weights, for its own samples.
+// Interactions of features of one width: dot products of all pairs (Naumov et al. 2019, DLRM), and the
+// low-rank cross network (Wang et al. 2021, DCN V2). Every rank has all weights, for its own samples.
 #include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {

@@ -5,7 +5,7 @@
 namespace manyworlds::core::workload {
 namespace {
 
-/// Global memory is read and written in sectors of 32 bytes (NVIDIA, CUDA C++ Best Practices Guide, section 10.2.1).
+/// Global memory is read and written in sectors of 32 bytes (NVIDIA, CUDA C++ Best Practices Guide, coalesced access).
 constexpr std::int64_t kSectorBytes = 32;
 
 std::int64_t in_sectors(std::int64_t bytes) {

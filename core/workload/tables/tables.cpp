@@ -1,4 +1,4 @@
-// Embedding tables (Naumov et al. 2019, DLRM; Mudigere et al. 2022, section 4): each sample looks up rows of every
+// Embedding tables (Naumov et al. 2019, DLRM; Mudigere et al. 2022): each sample looks up rows of every
 // table, whose sum is a feature of it. The ranks of data parallelism share the tables out, as those of expert
 // parallelism: a rank looks up the rows that it has for the samples of all ranks. Sums of whole tables and of columns
 // travel by an all-to-all, and so do their gradients; partial sums of rows are reduce-scattered, and gradients
