@@ -91,11 +91,11 @@ const OptionTable<Library>& library_options() {
            {"simple", Protocol::simple},
            {"auto", Protocol::automatic},
            {"calibrated", Protocol::calibrated}}),
-      option(
-          "channels", &Library::channels,
-          "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a node; "
-          "0: as many as their members have NICs in a node, or as share every link of a node that is a full mesh",
-          {0, 64}),
+      option("channels", &Library::channels,
+             "connections side by side that rings, chains and trees spread over, beginning at different GPUs of a "
+             "node, or servers of a parameter_server (1 with 0); 0: as many as their members have NICs in a node, or "
+             "as share every link of a node that is a full mesh",
+             {0, 64}),
       option("qps_per_connection", &Library::qps_per_connection,
              "queue pairs of a connection between nodes, each with a five-tuple, and so a hashed path, of its own "
              "(NCCL_IB_QPS_PER_CONNECTION)",
