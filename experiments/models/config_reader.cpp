@@ -128,6 +128,19 @@ std::int64_t ConfigReader::setting(std::string_view option) const {
   return value == nullptr ? 0 : *value;
 }
 
+void ConfigReader::set_architecture(const std::string& name, bool has_ends) {
+  if (layers_.empty()) return;
+  std::int64_t count = layers_.size();
+  for (const Network& one : front_) count += one.layers.size();
+  set("architecture", architecture_text(front_, layers_, name, has_ends));
+  for (ConfigValue& value : to_.values)
+    if (value.option == "layers") {
+      value.value = count;
+      return;
+    }
+  set("layers", count);
+}
+
 void ConfigReader::fail(const FoundKey& at, const std::string& what) const {
   throw InputError(what, file(), at.line);
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/models/layer_list.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/yaml.hpp"
 
@@ -71,6 +72,13 @@ class ConfigReader {
   void note_carried_default(std::string key, std::string value) {
     to_.carried_defaults.push_back({std::move(key), std::move(value)});
   }
+  std::vector<ConfigValue>& values() { return to_.values; }
+  /// The layers of the language model, of a family whose layers are not all alike, and the networks in front of it.
+  LayerList& layers() { return layers_; }
+  std::vector<Network>& front() { return front_; }
+  /// Sets `architecture`, and `layers` to their number with those of the networks in front, if there are any layers.
+  void set_architecture(const std::string& name = "text", bool has_ends = true);
+
   void leave_out(LeftOut part) { left_out_.push_back(std::move(part)); }
   /// Throws an InputError at a key.
   [[noreturn]] void fail(const FoundKey& at, const std::string& what) const;
@@ -94,6 +102,8 @@ class ConfigReader {
   std::set<std::string> read_;
   std::vector<Refusal> refusals_;
   std::vector<LeftOut> left_out_;
+  LayerList layers_;
+  std::vector<Network> front_;
 };
 
 /// Returns the numbers of layers as ranges: "0-2, 4-6, 8-10 and 9 more".

@@ -1,6 +1,8 @@
 // Defaults are those of the classes in transformers/models/*/configuration_*.py (Hugging Face, versions 4.57 to 5).
 #include "experiments/models/families.hpp"
 
+#include <algorithm>
+
 #include "experiments/models/decoder_parts.hpp"
 
 namespace manyworlds::experiments::models {
@@ -59,11 +61,6 @@ void read_qwen3_moe(ConfigReader& reader) {
   read_qwen_experts(reader);
 }
 
-void read_mimo(ConfigReader& reader) {
-  read_qwen2(reader);
-  leave_out_next_tokens(reader);
-}
-
 /// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
 void read_deepseek_latent(ConfigReader& reader) {
   read_decoder(reader);
@@ -114,22 +111,6 @@ void read_gpt_oss(ConfigReader& reader) {
   read_mixtral_experts(reader);
   reader.leave_out(
       {"sinks", "attention sinks, one number for each head", reader.setting("layers") * reader.setting("heads")});
-}
-
-void read_minimax_m2(ConfigReader& reader) {
-  read_mixtral(reader);
-  for (const char* key : {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta"})
-    if (reader.find({key}).is_set()) reader.note(key, "a factor inside of kernels");
-  if (reader.find({"mlp_intermediate_size", "shared_moe_mode"}).is_set())
-    reader.note("mlp_intermediate_size",
-                "of layers without experts and shared experts, which the family does not have");
-  const bool normed = reader.flag({"use_qk_norm"}, true);
-  reader.set("query_key_norm", normed, "use_qk_norm");
-  if (normed && reader.text({"qk_norm_type"}, "per_layer") == "per_layer")
-    reader.note("qk_norm_type", "one norm over all heads reads and writes what norms of each head do");
-  if (const std::int64_t shared = reader.integer({"shared_intermediate_size"}, 0); shared > 0)
-    reader.take("shared_ffn_hidden", {"shared_intermediate_size"});
-  leave_out_next_tokens(reader);
 }
 
 /// Norms stand behind attention and feed-forward network instead of before: as many, over the same values.
@@ -221,10 +202,9 @@ void read_gpt_neox(ConfigReader& reader) {
                   "input are not modelled");
 }
 
-}  // namespace
-
-const std::vector<Family>& families() {
-  static const std::vector<Family> all{
+/// Families whose layers are alike.
+std::vector<Family> plain_families() {
+  return {
       {"deepseek", "", R"({"tie_word_embeddings": false, "hidden_act": "silu"})", read_deepseek_grouped},
       {"deepseek_v2", "DeepseekV2Config",
        R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
@@ -296,13 +276,6 @@ const std::vector<Family>& families() {
            "attention_bias": false, "mlp_bias": false, "head_dim": null, "rms_norm_eps": 1e-06,
            "initializer_range": 0.02, "rope_theta": 10000.0})",
        read_llama},
-      {"mimo", "", R"({"hidden_act": "silu", "tie_word_embeddings": false, "use_sliding_window": false})", read_mimo},
-      {"minimax_m2", "MiniMaxM2Config",
-       R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 1536, "num_hidden_layers": 62,
-           "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu",
-           "tie_word_embeddings": false, "num_experts_per_tok": 8, "num_local_experts": 256, "rms_norm_eps": 1e-06,
-           "initializer_range": 0.02, "rope_theta": 5000000.0})",
-       read_minimax_m2},
       {"mistral", "MistralConfig",
        R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": null, "hidden_act": "silu",
@@ -374,7 +347,19 @@ const std::vector<Family>& families() {
            "initializer_range": 0.018042, "rope_theta": 10000.0})",
        read_starcoder2},
   };
-  return all;
+}
+
+}  // namespace
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> sorted = [] {
+    std::vector<Family> all = plain_families();
+    for (const std::vector<Family>& more : {mixer_families(), mixed_families()})
+      all.insert(all.end(), more.begin(), more.end());
+    std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
+    return all;
+  }();
+  return sorted;
 }
 
 }  // namespace manyworlds::experiments::models

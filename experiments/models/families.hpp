@@ -13,7 +13,12 @@ struct Family {
   std::string_view defaults_of;  // class of the transformers library; empty: a file must have every key
   std::string_view defaults;     // what that class takes for a missing key, a JSON object
   void (*read)(ConfigReader& reader);
+  std::string_view layer_keys{};  // keys of layers of other kinds that it reads, each between blanks
 };
+
+/// Families whose layers are not all alike, by mechanism.
+std::vector<Family> mixer_families();  // state-space layers and gated delta nets
+std::vector<Family> mixed_families();  // layers that differ in windows, experts, positions or norms
 
 /// Returns the families, sorted by type.
 const std::vector<Family>& families();

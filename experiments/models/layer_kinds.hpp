@@ -5,8 +5,10 @@
 
 namespace manyworlds::experiments::models {
 
-/// Refuses what `config` says of layers that cannot be modelled.
-void refuse_unknown_layers(ConfigReader& reader, const import::Node& config, const std::string& family);
+/// Refuses what `config` says of layers that cannot be modelled. `read` are the keys that its family reads, each
+/// between blanks.
+void refuse_unknown_layers(ConfigReader& reader, const import::Node& config, const std::string& family,
+                           std::string_view read);
 
 /// Returns whether refuse_unknown_layers() judges a key.
 bool is_of_layer_kinds(std::string_view key);

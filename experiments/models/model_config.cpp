@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/workload/layer/layer_parameters.hpp"
+#include "experiments/config/architecture.hpp"
 #include "experiments/models/carried_keys.hpp"
 #include "experiments/models/config_reader.hpp"
 #include "experiments/models/families.hpp"
@@ -117,6 +118,30 @@ const Family* family_named(const std::string& type) {
                    file, found == nullptr ? 0 : found->line);
 }
 
+/// Returns the model. What its architecture cannot be is said of the file.
+core::workload::Model checked_model(const ModelConfig& config) {
+  try {
+    return config.model();
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("its layers cannot be modelled: {}", error.what()), config.file);
+  }
+}
+
+/// Returns the parameters of the parts of all layers, without routed experts.
+double parameters_of_parts(const core::workload::Architecture& architecture) {
+  std::vector<double> of_block;
+  for (const core::workload::Block& block : architecture.blocks) {
+    of_block.push_back(0);
+    for (const core::workload::Branch& branch : block.branches) {
+      const core::workload::PartParameters part = branch.part->parameters(*branch.model);
+      of_block.back() += static_cast<double>(part.sharded) + static_cast<double>(part.replicated);
+    }
+  }
+  double sum = 0;
+  for (const std::uint32_t block : architecture.block_by_layer) sum += of_block[block];
+  return sum;
+}
+
 /// Checks in floating point that counts fit: widths up to their limits multiply to more than 64 bits hold.
 void check_size(const core::workload::Model& model, const std::string& file) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
@@ -127,7 +152,8 @@ void check_size(const core::workload::Model& model, const std::string& file) {
   const double networks = 3 * width * (real(model.ffn()) + experts + real(model.shared_ffn_hidden));
   const double ranks = width * (real(model.kv_rank) + real(model.query_rank) + real(model.experts));
   const double tables = width * (2 * real(model.vocabulary) + real(model.sequence));
-  if (real(model.layers) * (attention + networks + ranks) + tables > kMaxParameters)
+  const double parts = model.architecture == nullptr ? 0 : parameters_of_parts(*model.architecture);
+  if (real(model.layers) * (attention + networks + ranks) + tables + parts > kMaxParameters)
     throw InputError(fmt::format("its dimensions make more than {:g} parameters", kMaxParameters), file);
 }
 
@@ -143,6 +169,11 @@ void add_sequence(ConfigReader& reader, ModelConfig& config) {
 std::int64_t parameters_of(const LeftOut& part, core::workload::Model model) {
   const std::int64_t before = core::workload::model_parameters(model);
   ++model.layers;
+  if (model.architecture != nullptr) {
+    auto longer = std::make_shared<core::workload::Architecture>(*model.architecture);
+    longer->block_by_layer.push_back(longer->block_by_layer.back());
+    model.architecture = std::move(longer);
+  }
   const std::int64_t layer = core::workload::model_parameters(model) - before;
   return part.parameters + part.layers * (layer + 2 * model.hidden * model.hidden + 3 * model.hidden);
 }
@@ -173,6 +204,7 @@ core::workload::Model ModelConfig::model() const {
   for (const ConfigValue& value : values) set[value.option] = value.value;
   core::workload::Model model = core::workload::model_options().make(set);
   if (sequence > 0) model.sequence = sequence;
+  model.architecture = architecture_of(model);
   return model;
 }
 
@@ -204,7 +236,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   const Family* family = family_named(config.family);
   if (family != nullptr) config.defaults_of = family->defaults_of;
   ConfigReader reader(*part.config, document, family == nullptr ? "" : family->defaults, config);
-  refuse_unknown_layers(reader, *part.config, config.family);
+  refuse_unknown_layers(reader, *part.config, config.family, family == nullptr ? "" : family->layer_keys);
   // The language model alone is worth naming if nothing else is in its way.
   if (member.empty()) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
   if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
@@ -213,10 +245,13 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
     judge_remaining_keys(reader, *part.config);
   }
   if (!reader.refusals().empty()) fail_refused(reader);
+  reader.set_architecture();
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});
+  if (member.empty() && config.family == "llama4_text" && document.find("vision_config") == nullptr)
+    config.left_out.push_back({"vision_config", "the vision tower, of which the file has no sizes"});
   add_sequence(reader, config);
   add_carried(reader, *part.config, config);
-  check_size(config.model(), file);
+  check_size(checked_model(config), file);
   add_left_out(reader, config);
   return config;
 }

@@ -1,0 +1,230 @@
+// Families whose layers differ in windows, experts, positions or norms: Gemma 2 and 3, Llama 4, MiMo, MiniMax M2 and
+// Step.
+#include <fmt/format.h>
+
+#include "experiments/models/decoder_parts.hpp"
+#include "experiments/models/families.hpp"
+
+namespace manyworlds::experiments::models {
+namespace {
+
+using import::Node;
+
+void refuse_biases(ConfigReader& reader) {
+  if (reader.flag({"attention_bias"}, false))
+    reader.refuse(reader.find({"attention_bias"}), "'attention_bias' must be false in this family");
+  reader.set("biases", false);
+}
+
+/// Returns whether each layer has a window: as `layer_types` says, otherwise all but the last of every `period`.
+std::vector<bool> windowed_layers(ConfigReader& reader, std::int64_t period) {
+  std::vector<bool> windowed;
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set()) {
+    for (const Node& item : reader.layer_list(types)) {
+      if (item.text != "sliding_attention" && item.text != "full_attention")
+        reader.fail(types, fmt::format("'layer_types' has '{}'; known are sliding_attention and full_attention",
+                                       item.text.substr(0, 40)));
+      windowed.push_back(item.text == "sliding_attention");
+    }
+    return windowed;
+  }
+  for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer) windowed.push_back((layer + 1) % period != 0);
+  return windowed;
+}
+
+void read_sandwich(ConfigReader& reader, std::int64_t period) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("activation", "geglu");
+  refuse_biases(reader);
+  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  if (reader.find({"query_pre_attn_scalar"}).is_set())
+    reader.note("query_pre_attn_scalar", "a factor inside of the attention kernel");
+  if (reader.flag({"use_bidirectional_attention"}, false))
+    reader.refuse(reader.find({"use_bidirectional_attention"}), "'use_bidirectional_attention' is not modelled");
+  for (const bool windowed : windowed_layers(reader, period))
+    reader.layers().add(
+        windowed ? "windowed" : "full",
+        windowed
+            ? fmt::format(R"([{{"attention": {{"norms": "both", "window": {}}}}}, {{"mlp": {{"norms": "both"}}}}])",
+                          window)
+            : R"([{"attention": {"norms": "both"}}, {"mlp": {"norms": "both"}}])");
+}
+
+void read_gemma2(ConfigReader& reader) {
+  read_sandwich(reader, 2);
+}
+
+void read_gemma3(ConfigReader& reader) {
+  const std::int64_t period = reader.integer({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
+  if (period < 1) reader.fail(reader.find({"sliding_window_pattern"}), "'sliding_window_pattern' must be at least 1");
+  read_sandwich(reader, period);
+  reader.set("query_key_norm", true);
+}
+
+/// Returns numbers of layers that a list names, or that stand behind each other by a step.
+std::vector<bool> routed_layers(ConfigReader& reader) {
+  const std::int64_t layers = reader.setting("layers"), step = reader.integer({"interleave_moe_layer_step"}, 1);
+  std::vector<bool> routed(static_cast<std::size_t>(layers), false);
+  if (const FoundKey list = reader.find({"moe_layers"}); list.is_set() && list.value->kind == Node::Kind::sequence) {
+    for (const Node& item : list.value->items)
+      for (std::size_t layer = 0; layer < routed.size(); ++layer)
+        if (item.text == std::to_string(layer)) routed[layer] = true;
+    return routed;
+  }
+  if (step > 0)
+    for (std::int64_t layer = step - 1; layer < layers; layer += step) routed[static_cast<std::size_t>(layer)] = true;
+  return routed;
+}
+
+/// Returns whether each layer has rotary positions, which are those with chunks, too.
+std::vector<bool> rotary_layers(ConfigReader& reader) {
+  std::vector<bool> rotary;
+  if (const FoundKey list = reader.find({"no_rope_layers"});
+      list.is_set() && list.value->kind == Node::Kind::sequence && !list.value->items.empty()) {
+    for (const Node& item : reader.layer_list(list)) rotary.push_back(item.text != "0");
+    return rotary;
+  }
+  const std::int64_t every = reader.integer({"no_rope_layer_interval"}, 4);
+  for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer)
+    rotary.push_back(every == 0 || (layer + 1) % every != 0);
+  return rotary;
+}
+
+void read_llama4(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  for (ConfigValue& value : reader.values())
+    if (value.option == "ffn_hidden") value.option = "expert_ffn_hidden";
+  reader.take("ffn_hidden", {"intermediate_size_mlp"});
+  reader.set("shared_ffn_hidden", reader.setting("expert_ffn_hidden"), "intermediate_size");
+  refuse_biases(reader);
+  read_mixtral_experts(reader);
+  if (reader.flag({"use_qk_norm"}, true)) reader.note("use_qk_norm", "its norms have no weights");
+  reader.find({"attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compressor", "layer_types"});
+  const std::int64_t chunk = reader.integer({"attention_chunk_size"}, 0);
+  const std::vector<bool> routed = routed_layers(reader), rotary = rotary_layers(reader);
+  for (std::size_t layer = 0; layer < routed.size(); ++layer)
+    reader.layers().add(fmt::format("{}{}", routed[layer] ? "routed" : "dense", rotary[layer] ? "" : "_full"),
+                        fmt::format(R"([{{"attention": {{{}}}}}, "{}"])",
+                                    rotary[layer] ? fmt::format(R"("chunk": {})", chunk) : R"("position": "none")",
+                                    routed[layer] ? "experts" : "mlp"));
+}
+
+void add_alike(ConfigReader& reader, const std::string& parts) {
+  for (std::int64_t i = 0; i < reader.setting("layers"); ++i) reader.layers().add("layer", parts);
+}
+
+void read_mimo(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  read_window(reader);
+  reader.set("biases", false);
+  const bool biased = reader.flag({"attention_bias"}, true);
+  if (biased) reader.carry("add-qkv-bias");
+  add_alike(reader, fmt::format(R"([{{"attention": {{"qkv_biases": {}}}}}, "mlp"])", biased));
+  leave_out_next_tokens(reader);
+}
+
+void read_minimax_m2(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  read_window(reader);
+  reader.set("biases", false);
+  read_mixtral_experts(reader);
+  for (const char* key : {"layernorm_full_attention_beta", "layernorm_linear_attention_beta", "layernorm_mlp_beta"})
+    if (reader.find({key}).is_set()) reader.note(key, "a factor inside of kernels");
+  if (reader.find({"mlp_intermediate_size", "shared_moe_mode"}).is_set())
+    reader.note("mlp_intermediate_size",
+                "of layers without experts and shared experts, which the family does not have");
+  reader.set("query_key_norm", reader.flag({"use_qk_norm"}, true), "use_qk_norm");
+  const std::string norms = reader.text({"qk_norm_type"}, "per_layer");
+  if (reader.integer({"shared_intermediate_size"}, 0) > 0)
+    reader.take("shared_ffn_hidden", {"shared_intermediate_size"});
+  add_alike(reader,
+            fmt::format(R"([{{"attention": {{"norm_weights": "{}"}}}}, {{"experts": {{"correction_bias": {}}}}}])",
+                        norms == "per_layer" ? "all_heads" : "head", reader.flag({"use_routing_bias"}, true)));
+  leave_out_next_tokens(reader);
+}
+
+/// Heads of windowed layers stand in a mapping of their own, which some copies of the file lack.
+std::int64_t heads_in_windows(ConfigReader& reader) {
+  const FoundKey other = reader.find({"attention_other_setting"});
+  const Node* heads = other.is_set() ? other.value->find("num_attention_heads") : nullptr;
+  if (heads == nullptr || heads->text.empty() || heads->text.size() > 5 ||
+      heads->text.find_first_not_of("0123456789") != std::string::npos) {
+    reader.refuse(other,
+                  "'attention_other_setting' with 'num_attention_heads' is missing: how many heads the layers "
+                  "with windows have (96 in Step 3.7 Flash)");
+    return 1;
+  }
+  return std::stoll(heads->text);
+}
+
+void read_step(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  reader.set("query_key_norm", true);
+  reader.take("experts", {"num_experts", "moe_num_experts"});
+  reader.take("experts_per_token", {"num_experts_per_tok", "moe_top_k"});
+  reader.take("expert_ffn_hidden", {"moe_intermediate_size"});
+  reader.take("shared_ffn_hidden", {"share_expert_dim"});
+  reader.find({"n_shared_experts", "use_head_wise_attn_gate"});
+  const std::int64_t dense = reader.integer({"first_k_dense_replace"}, 0), heads = heads_in_windows(reader);
+  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const bool bias = reader.flag({"use_moe_router_bias"}, true);
+  std::int64_t layer = 0;
+  for (const bool windowed : windowed_layers(reader, 1)) {
+    const std::string attention = fmt::format(
+        R"("output_gate": "heads"{})", windowed ? fmt::format(R"(, "heads": {}, "window": {})", heads, window) : "");
+    reader.layers().add(
+        fmt::format("{}{}", windowed ? "windowed" : "full", layer < dense ? "_dense" : ""),
+        fmt::format(R"([{{"attention": {{{}}}}}, {}])", attention,
+                    layer < dense ? R"("mlp")" : fmt::format(R"({{"experts": {{"correction_bias": {}}}}})", bias)));
+    ++layer;
+  }
+  leave_out_next_tokens(reader);
+}
+
+}  // namespace
+
+std::vector<Family> mixed_families() {
+  return {
+      {"gemma2", "Gemma2Config",
+       R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+           "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+           "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
+           "sliding_window": 4096})",
+       read_gemma2, " layer_types "},
+      {"gemma3_text", "Gemma3TextConfig",
+       R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+           "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+           "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
+           "sliding_window": 4096})",
+       read_gemma3, " layer_types "},
+      {"llama4_text", "Llama4TextConfig",
+       R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+           "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+           "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false, "num_experts_per_tok": 1,
+           "num_local_experts": 16, "interleave_moe_layer_step": 1, "no_rope_layer_interval": 4,
+           "attention_chunk_size": 8192})",
+       read_llama4,
+       " layer_types attention_chunk_size no_rope_layer_interval interleave_moe_layer_step no_rope_layers "},
+      {"mimo", "", R"({"hidden_act": "silu", "tie_word_embeddings": false, "use_sliding_window": false})", read_mimo},
+      {"minimax_m2", "MiniMaxM2Config",
+       R"({"vocab_size": 200064, "hidden_size": 3072, "intermediate_size": 1536, "num_hidden_layers": 62,
+           "num_attention_heads": 48, "num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu",
+           "tie_word_embeddings": false, "num_experts_per_tok": 8, "num_local_experts": 256, "rms_norm_eps": 1e-06,
+           "initializer_range": 0.02, "rope_theta": 5000000.0})",
+       read_minimax_m2},
+      {"step3p7", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_step, " layer_types "},
+  };
+}
+
+}  // namespace manyworlds::experiments::models
