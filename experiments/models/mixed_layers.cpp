@@ -158,8 +158,7 @@ std::int64_t heads_in_windows(ConfigReader& reader) {
   if (heads == nullptr || heads->text.empty() || heads->text.size() > 5 ||
       heads->text.find_first_not_of("0123456789") != std::string::npos) {
     reader.refuse(other,
-                  "'attention_other_setting' with 'num_attention_heads' is missing: how many heads the layers "
-                  "with windows have (96 in Step 3.7 Flash)");
+                  "'attention_other_setting' with 'num_attention_heads' is missing: heads of layers with windows");
     return 1;
   }
   return std::stoll(heads->text);

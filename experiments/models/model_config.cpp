@@ -13,6 +13,7 @@
 #include "experiments/models/families.hpp"
 #include "experiments/models/known_keys.hpp"
 #include "experiments/models/layer_kinds.hpp"
+#include "experiments/models/towers.hpp"
 #include "experiments/text/json_tree.hpp"
 #include "experiments/text/listed_error.hpp"
 #include "experiments/text/nearest.hpp"
@@ -237,11 +238,12 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (family != nullptr) config.defaults_of = family->defaults_of;
   ConfigReader reader(*part.config, document, family == nullptr ? "" : family->defaults, config);
   refuse_unknown_layers(reader, *part.config, config.family, family == nullptr ? "" : family->layer_keys);
+  if (family != nullptr) family->read(reader);
+  const bool has_tower = family != nullptr && member.empty() && read_tower(reader, document, config);
   // The language model alone is worth naming if nothing else is in its way.
-  if (member.empty()) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
+  if (member.empty() && !has_tower) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
   if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
   if (family != nullptr) {
-    family->read(reader);
     judge_remaining_keys(reader, *part.config);
   }
   if (!reader.refusals().empty()) fail_refused(reader);

@@ -73,7 +73,7 @@ class Models(unittest.TestCase):
         self.assertIn("model gone read from", self.say("top", "run").stdout)
 
     def test_what_cannot_be_modelled_ends_with_2_on_a_short_line_and_a_list(self):
-        for name, part in (("Qwen--Qwen3.5-27B", "'vision_config'"),
+        for name, part in (("stepfun-ai--Step-3.7-Flash-FP8", "'attention_other_setting'"),
                            ("deepseek-ai--DeepSeek-V3.2", "'index_topk'")):
             said = self.say("model", str(FILES / f"{name}.json"), expect=2).stderr
             self.assertIn(part, said)

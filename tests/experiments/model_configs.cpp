@@ -165,9 +165,6 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
     for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
     CHECK(said.substr(0, said.find('\n')).size() < 200);
   };
-  names("Qwen--Qwen3.5-27B", {"'vision_config'"});
-  names("Qwen--Qwen3-VL-2B-Instruct", {"Qwen--Qwen3-VL-2B-Instruct.json:29: 'vision_config': a vision tower",
-                                       "Qwen--Qwen3-VL-2B-Instruct.json#text_config"});
   names("deepseek-ai--DeepSeek-V3.2",
         {"DeepSeek-V3.2.json:15: 2 of its settings", "\nline 15: 'index_topk'", "indexer"});
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'attention_other_setting' with 'num_attention_heads' is missing"});
@@ -328,6 +325,10 @@ TEST_CASE("layers that are not all alike are read as the architecture of the cat
   CHECK(total("MiniMaxAI--MiniMax-M2.7.json") == 228'689'764'864);
   CHECK(total("XiaomiMiMo--MiMo-7B-Base.json") == 7'622'619'136);
   CHECK(total("meta-llama--Llama-4-Maverick-17B-128E-Instruct.json") == 401'583'781'376 - 871'932'416);
+  // The language model, its vision tower without the table of 2,304 positions, and no layer for further tokens.
+  CHECK(total("Qwen--Qwen3.5-27B.json#text_config") == 26'895'998'464);
+  CHECK(static_cast<double>(total("Qwen--Qwen3.5-27B.json")) == Approx(26.896e9 + 0.461e9).epsilon(0.0005));
+  CHECK(static_cast<double>(total("Qwen--Qwen3-VL-2B-Instruct.json")) == Approx(1.72057e9 + 0.407e9).epsilon(0.005));
   CHECK(parameters(R"({"model_type": "gemma2", "hidden_size": 4608, "intermediate_size": 36864,
       "num_hidden_layers": 46, "num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128})") ==
         27'227'128'320);
