@@ -229,4 +229,13 @@ void leave_out_next_tokens(ConfigReader& reader) {
       {from.key, fmt::format("{} {} for multi-token prediction", layers, layers == 1 ? "layer" : "layers"), 0, layers});
 }
 
+void read_latent_decoder(ConfigReader& reader) {
+  read_decoder(reader);
+  read_latent_attention(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  read_deepseek_experts(reader);
+  leave_out_next_tokens(reader);
+}
+
 }  // namespace manyworlds::experiments::models

@@ -32,6 +32,9 @@ void read_mixtral_experts(ConfigReader& reader);
 void read_qwen_experts(ConfigReader& reader);
 void read_deepseek_experts(ConfigReader& reader);
 
+/// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
+void read_latent_decoder(ConfigReader& reader);
+
 /// Layers for the prediction of further tokens, which are left out.
 void leave_out_next_tokens(ConfigReader& reader);
 

@@ -61,16 +61,6 @@ void read_qwen3_moe(ConfigReader& reader) {
   read_qwen_experts(reader);
 }
 
-/// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
-void read_deepseek_latent(ConfigReader& reader) {
-  read_decoder(reader);
-  read_latent_attention(reader);
-  read_feed_forward(reader, FeedForward::gated);
-  reader.set("biases", false);
-  read_deepseek_experts(reader);
-  leave_out_next_tokens(reader);
-}
-
 /// The first DeepSeek-MoE and relatives: grouped heads, and experts as in DeepSeek-V2.
 void read_deepseek_grouped(ConfigReader& reader) {
   read_dense(reader, FeedForward::gated);
@@ -213,7 +203,7 @@ std::vector<Family> plain_families() {
            "n_shared_experts": 2, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
            "moe_intermediate_size": 1407, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 10000.0,
            "norm_topk_prob": false})",
-       read_deepseek_latent},
+       read_latent_decoder},
       {"deepseek_v3", "DeepseekV3Config",
        R"({"vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
            "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 1,
@@ -222,7 +212,7 @@ std::vector<Family> plain_families() {
            "hidden_act": "silu", "tie_word_embeddings": false, "rms_norm_eps": 1e-06, "initializer_range": 0.02,
            "rope_theta": 10000.0, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "n_group": 8,
            "topk_group": 4})",
-       read_deepseek_latent},
+       read_latent_decoder},
       {"dots1", "", R"({"tie_word_embeddings": false, "hidden_act": "silu"})", read_dots},
       {"gemma", "GemmaConfig",
        R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
@@ -245,7 +235,7 @@ std::vector<Family> plain_families() {
            "qk_nope_head_dim": 192, "num_experts_per_tok": 4, "first_k_dense_replace": 1, "hidden_act": "silu",
            "tie_word_embeddings": false, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "rope_theta": 10000.0,
            "norm_topk_prob": true, "routed_scaling_factor": 1.8})",
-       read_deepseek_latent},
+       read_latent_decoder},
       {"gpt2", "GPT2Config",
        R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
            "tie_word_embeddings": true, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})",
@@ -269,7 +259,7 @@ std::vector<Family> plain_families() {
            "attention_bias": false, "mlp_bias": false, "rms_norm_eps": 1e-06, "initializer_range": 0.02,
            "rope_theta": 10000.0})",
        read_granite},
-      {"kimi_k2", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_deepseek_latent},
+      {"kimi_k2", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_latent_decoder},
       {"llama", "LlamaConfig",
        R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
            "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
@@ -354,7 +344,7 @@ std::vector<Family> plain_families() {
 const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
-    for (const std::vector<Family>& more : {mixer_families(), mixed_families()})
+    for (const std::vector<Family>& more : {mixer_families(), mixed_families(), sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;

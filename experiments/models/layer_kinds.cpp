@@ -65,7 +65,6 @@ constexpr UnknownLayers kByKey[] = {
 constexpr std::string_view kStateSpace = "Mamba (state-space) layers";
 constexpr std::string_view kSandwich = "norms before and behind attention and feed-forward network, in every layer";
 constexpr std::string_view kSideBySide = "attention and feed-forward network side by side on one input";
-constexpr std::string_view kIndexer = "attention to the tokens that an indexer selects (DeepSeek sparse attention)";
 
 /// Families known to have such layers, also where their keys have defaults.
 const std::map<std::string_view, std::string_view>& by_family() {
@@ -76,14 +75,12 @@ const std::map<std::string_view, std::string_view>& by_family() {
       {"cohere", kSideBySide},
       {"cohere2", kSideBySide},
       {"deci", "layers that differ from one another"},
-      {"deepseek_v32", kIndexer},
       {"deepseek_v4", "attention to compressed tokens, and hyper-connections"},
       {"falcon", kSideBySide},
       {"falcon_h1", kStateSpace},
       {"falcon_mamba", kStateSpace},
       {"gemma3n_text", kSandwich},
       {"glm4", kSandwich},
-      {"glm_moe_dsa", kIndexer},
       {"gptj", kSideBySide},
       {"granitemoehybrid", kStateSpace},
       {"jamba", kStateSpace},

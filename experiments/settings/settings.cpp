@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <string_view>
 
 #include "experiments/config/architecture.hpp"
@@ -52,17 +50,19 @@ void Assigner::record_place(const std::string& path, const Node& at) {
 
 /// They are found once for each practice; settings that begin with them share their block.
 void Assigner::defaults() {
-  static std::mutex mutex;
-  static std::map<Practice, Settings> known;
-  const std::lock_guard lock(mutex);
-  const auto [at, is_new] = known.try_emplace(practice_);
-  if (is_new) {
+  const auto found = [this] {
     settings_ = {};
     reset(config_schema(), "");
     settings_.share();
-    at->second = settings_;
+    return settings_;
+  };
+  if (practice_ == Practice::today) {
+    static const Settings today = found();
+    settings_ = today;
+  } else {
+    static const Settings of_2021 = found();
+    settings_ = of_2021;
   }
-  settings_ = at->second;
 }
 
 /// Returns whether an option at `path` starts with its default.

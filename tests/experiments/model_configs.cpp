@@ -82,6 +82,23 @@ TEST_CASE("parameters of published configurations are those of their cards") {
   }
 }
 
+TEST_CASE("attention to selected keys is read with its index, which layers of GLM-5.2 share") {
+  // 685,396,921,376 weights of the released files, less multi-token prediction (docs/facts/architectures.md).
+  const auto total = [](const ModelConfig& config) { return static_cast<double>(model_parameters(config.model())); };
+  CHECK(total(models::read_model_config(kFolder + "deepseek-ai--DeepSeek-V3.2.json")) ==
+        Approx(671'919'535'648.0).epsilon(0.0002));
+  const std::string glm = R"({"model_type": "glm_moe_dsa", "hidden_size": 6144, "num_hidden_layers": 8,
+    "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 154880, "intermediate_size": 12288,
+    "q_lora_rank": 2048, "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+    "n_routed_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "n_shared_experts": 1,
+    "first_k_dense_replace": 3, "index_topk": 2048, "index_n_heads": 32, "index_head_dim": 128)";
+  const std::string types = R"(, "indexer_types": ["full", "full", "full", "shared", "shared", "shared", "full",)";
+  // An index has wq_b, wk, weights_proj and a norm: 9,371,904 weights a layer of GLM-5.
+  CHECK(total(parsed(glm + "}")) - total(parsed(glm + types + R"( "shared"]})")) == 4 * 9'371'904.0);
+  CHECK(refusal(glm + types + R"( "none"]})").find("known are full and shared") != std::string::npos);
+  CHECK(refusal(glm + R"(, "index_topk_freq": 4})").find("'indexer_types'") != std::string::npos);
+}
+
 TEST_CASE("what a file does not say is the default of its family") {
   // Parameters of Llama-2-7b, GPT-2 and Gemma-2b as their checkpoints have them.
   CHECK(parameters(R"({"model_type": "llama"})") == 6'738'415'616);
@@ -165,8 +182,7 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
     for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
     CHECK(said.substr(0, said.find('\n')).size() < 200);
   };
-  names("deepseek-ai--DeepSeek-V3.2",
-        {"DeepSeek-V3.2.json:15: 2 of its settings", "\nline 15: 'index_topk'", "indexer"});
+  names("deepseek-ai--DeepSeek-V4-Flash", {"DeepSeek-V4-Flash.json:", "of its settings", "'hc_mult'", "'o_lora_rank'"});
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'attention_other_setting' with 'num_attention_heads' is missing"});
   CHECK(refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
   CHECK(refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
