@@ -229,6 +229,18 @@ void leave_out_next_tokens(ConfigReader& reader) {
       {from.key, fmt::format("{} {} for multi-token prediction", layers, layers == 1 ? "layer" : "layers"), 0, layers});
 }
 
+std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
+                               std::string_view other) {
+  std::vector<bool> result;
+  for (const Node& item : reader.layer_list(list)) {
+    if (item.text != kind && item.text != other)
+      reader.fail(list,
+                  fmt::format("'{}' has '{}'; known are {} and {}", list.key, item.text.substr(0, 40), kind, other));
+    result.push_back(item.text == kind);
+  }
+  return result;
+}
+
 void read_latent_decoder(ConfigReader& reader) {
   read_decoder(reader);
   read_latent_attention(reader);

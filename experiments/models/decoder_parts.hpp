@@ -1,6 +1,9 @@
 // Parts of decoders that families of models share: each maps a group of keys to settings of the model.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "experiments/models/config_reader.hpp"
 
 namespace manyworlds::experiments::models {
@@ -34,6 +37,10 @@ void read_deepseek_experts(ConfigReader& reader);
 
 /// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
 void read_latent_decoder(ConfigReader& reader);
+
+/// Returns whether each layer is the first of two kinds, in a list with the name of one for each.
+std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
+                               std::string_view other);
 
 /// Layers for the prediction of further tokens, which are left out.
 void leave_out_next_tokens(ConfigReader& reader);

@@ -18,16 +18,9 @@ void refuse_biases(ConfigReader& reader) {
 
 /// Returns whether each layer has a window: as `layer_types` says, otherwise all but the last of every `period`.
 std::vector<bool> windowed_layers(ConfigReader& reader, std::int64_t period) {
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set())
+    return layers_named(reader, types, "sliding_attention", "full_attention");
   std::vector<bool> windowed;
-  if (const FoundKey types = reader.find({"layer_types"}); types.is_set()) {
-    for (const Node& item : reader.layer_list(types)) {
-      if (item.text != "sliding_attention" && item.text != "full_attention")
-        reader.fail(types, fmt::format("'layer_types' has '{}'; known are sliding_attention and full_attention",
-                                       item.text.substr(0, 40)));
-      windowed.push_back(item.text == "sliding_attention");
-    }
-    return windowed;
-  }
   for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer) windowed.push_back((layer + 1) % period != 0);
   return windowed;
 }

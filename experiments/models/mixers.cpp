@@ -137,16 +137,9 @@ void read_nemotron_h(ConfigReader& reader) {
 /// Returns whether each layer has full attention; the others have gated delta nets.
 std::vector<bool> full_layers(ConfigReader& reader) {
   const std::int64_t layers = reader.setting("layers"), every = reader.integer({"full_attention_interval"}, 4);
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set())
+    return layers_named(reader, types, "full_attention", "linear_attention");
   std::vector<bool> full;
-  if (const FoundKey types = reader.find({"layer_types"}); types.is_set()) {
-    for (const Node& item : reader.layer_list(types)) {
-      if (item.text != "full_attention" && item.text != "linear_attention")
-        reader.fail(types, fmt::format("'layer_types' has '{}'; known are full_attention and linear_attention",
-                                       item.text.substr(0, 40)));
-      full.push_back(item.text == "full_attention");
-    }
-    return full;
-  }
   for (std::int64_t layer = 0; layer < layers; ++layer) full.push_back(every > 0 && (layer + 1) % every == 0);
   return full;
 }

@@ -243,9 +243,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   // The language model alone is worth naming if nothing else is in its way.
   if (member.empty() && !has_tower) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
   if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
-  if (family != nullptr) {
-    judge_remaining_keys(reader, *part.config);
-  }
+  if (family != nullptr) judge_remaining_keys(reader, *part.config);
   if (!reader.refusals().empty()) fail_refused(reader);
   reader.set_architecture();
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});

@@ -9,24 +9,16 @@
 namespace manyworlds::experiments::models {
 namespace {
 
-using import::Node;
-
 /// Returns whether each layer has an index of its own.
 std::vector<bool> indexed_layers(ConfigReader& reader) {
-  std::vector<bool> own;
   const FoundKey types = reader.find({"indexer_types"});
   if (!types.is_set()) {
     if (reader.integer({"index_topk_freq"}, 1) != 1)
       reader.refuse(reader.find({"index_topk_freq"}),
                     "'index_topk_freq' needs 'indexer_types': which layers have an index");
-    own.assign(static_cast<std::size_t>(reader.setting("layers")), true);
-    return own;
+    return std::vector<bool>(static_cast<std::size_t>(reader.setting("layers")), true);
   }
-  for (const Node& item : reader.layer_list(types)) {
-    if (item.text != "full" && item.text != "shared")
-      reader.fail(types, fmt::format("'indexer_types' has '{}'; known are full and shared", item.text.substr(0, 40)));
-    own.push_back(item.text == "full");
-  }
+  std::vector<bool> own = layers_named(reader, types, "full", "shared");
   if (!own.empty() && !own.front())
     reader.fail(types, "'indexer_types' begins with 'shared': no layer before has an index");
   return own;

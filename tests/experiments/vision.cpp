@@ -5,8 +5,7 @@
 #include "core/step/run/simulation_context.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "experiments/catalog/catalog.hpp"
-#include "experiments/config/architecture.hpp"
+#include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;
@@ -15,15 +14,6 @@ using namespace manyworlds::experiments::testing;
 using core::workload::Model;
 
 namespace {
-
-Model catalog_model(const std::string& name) {
-  const Catalog catalog;
-  core::OptionSet values;
-  for (const auto& [key, sourced] : catalog.entries("models").at(name).values) values.insert({key, sourced.value});
-  Model model = core::workload::model_options().make(values);
-  model.architecture = architecture_of(model);
-  return model;
-}
 
 /// A matrix or convolution: rows and columns of its output, channels, and the window.
 struct Layer {
@@ -100,7 +90,7 @@ TEST_CASE("convolutional networks take the FLOPs of their lists of layers") {
         Network{"resnet-101", resnet_layers({3, 4, 23, 3}), 7.801},
         Network{"resnet-152", resnet_layers({3, 8, 36, 3}), 11.514}, Network{"vgg-16", vgg_layers(), 15.47}}) {
     CAPTURE(each.name);
-    const Model model = catalog_model(each.name);
+    const Model model = catalog_model(Catalog(), each.name);
     const std::int64_t macs = macs_of(each.layers);
     CHECK(static_cast<double>(macs) / 1e9 == Approx(each.published_gmacs).epsilon(0.001));
     CHECK(forward_flops(model) == 2 * macs);

@@ -108,16 +108,10 @@ class SelfAttention final : public LayerPart {
     return shapes;
   }
 
-  /// Latent attention has weights of queries, of keys with values, and of the output.
-  PartFormulas latent_formulas(const Model& model, const std::string& core) const {
-    const std::string queries = model.query_rank > 0 ? "(hidden + heads * key_width) * query_rank"
-                                                     : "hidden * heads * key_width",
-                      others =
-                          "hidden * (kv_rank + rotary_dim) + kv_rank * heads * (head_dim + value_width) + heads * "
-                          "value_width * hidden";
-    const std::string norms = model.query_rank > 0 ? " + query_rank + kv_rank" : " + kv_rank";
-    return {queries + " + " + others + norms + (model.biases ? " + hidden" : ""), "",
-            "2 * sequence * (" + queries + " + " + others + ")" + core};
+  static PartFormulas latent_formulas(const Model& model, const std::string& core) {
+    const std::string matrices = latent_matrices(model);
+    return {matrices + latent_norms(model) + (model.biases ? " + hidden" : ""), "",
+            "2 * sequence * (" + matrices + ")" + core};
   }
 
   bool has_biases(const Model& model) const { return model.biases || options_.qkv_biases; }

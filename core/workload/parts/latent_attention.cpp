@@ -16,6 +16,18 @@ PartParameters latent_attention_parameters(const Model& model) {
   return counts;
 }
 
+std::string latent_matrices(const Model& model) {
+  const std::string queries =
+      model.query_rank > 0 ? "(hidden + heads * key_width) * query_rank" : "hidden * heads * key_width";
+  return queries +
+         " + hidden * (kv_rank + rotary_dim) + kv_rank * heads * (head_dim + value_width) + heads * value_width * "
+         "hidden";
+}
+
+std::string latent_norms(const Model& model) {
+  return model.query_rank > 0 ? " + query_rank + kv_rank" : " + kv_rank";
+}
+
 namespace {
 
 using collective::Kind;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace manyworlds::core::workload {
 /// Returns the weights, the output layer's included: queries pass through a narrow matrix and a norm, and so do keys
 /// together with values; all heads share the rotary part of the keys.
 PartParameters latent_attention_parameters(const Model& model);
+
+/// Returns the weights of its matrices by the names of options: of queries, of keys with values, and of the output.
+std::string latent_matrices(const Model& model);
+/// Returns those of its norms, to be added.
+std::string latent_norms(const Model& model);
 
 /// Whether narrow keys and values are widened for each head, or all heads attend to them as they are and queries are
 /// multiplied with the matrix that would widen keys.

@@ -68,16 +68,13 @@ class SparseAttentionPart final : public LayerPart {
 
   PartFormulas formulas(const Model& model) const override {
     const char* queries = model.query_rank > 0 ? "query_rank" : "hidden";
-    const std::string projections = fmt::format(
-        "{} + hidden * (kv_rank + rotary_dim) + heads * kv_rank * (head_dim + value_width) + heads * value_width * "
-        "hidden",
-        model.query_rank > 0 ? "(hidden + heads * key_width) * query_rank" : "hidden * heads * key_width");
+    const std::string projections = latent_matrices(model);
     const std::string index =
         fmt::format("{} * index_heads * index_width + hidden * (index_width + index_heads)", queries);
     const std::string selected =
         options_.index_keys < model.sequence ? "index_keys * (sequence - index_keys / 2)" : "pairs";
     PartFormulas all;
-    all.parameters = projections + (model.query_rank > 0 ? " + query_rank + kv_rank" : " + kv_rank");
+    all.parameters = projections + latent_norms(model);
     all.forward_flops =
         fmt::format("2 * sequence * ({}) + 2 * {} * heads * (2 * kv_rank + rotary_dim)", projections, selected);
     if (!options_.own_index) return all;

@@ -27,12 +27,13 @@ const OptionTable<Interaction>& dot_options() {
 }
 
 const OptionTable<Interaction>& cross_options() {
-  static const OptionTable<Interaction> table{
-      option("features", &Interaction::features, "features: embeddings, and one of the dense inputs", {1, 100'000}),
-      option("width", &Interaction::width, "width of a feature", {1, 100'000}),
-      option("layers", &Interaction::layers, "layers of the cross network", {1, 1'000}),
-      option("rank", &Interaction::rank, "width that a layer projects all features to, and back from", {1, 1'000'000}),
-  };
+  static const OptionTable<Interaction> table = [] {
+    OptionTable<Interaction> all = dot_options();
+    all.add(option("layers", &Interaction::layers, "layers of the cross network", {1, 1'000}));
+    all.add(option("rank", &Interaction::rank, "width that a layer projects all features to, and back from",
+                   {1, 1'000'000}));
+    return all;
+  }();
   return table;
 }
 
