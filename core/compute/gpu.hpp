@@ -72,6 +72,8 @@ struct Gpu {
   double flash_forward_efficiency = 0.3, flash_backward_efficiency = 0.2;
   double flash2_forward_efficiency = 0.4, flash2_backward_efficiency = 0.32;
   double cudnn_forward_efficiency = 0.65, cudnn_backward_efficiency = 0.54;
+  // Shares of the matrix peak in kernels of scans by chunks: Mamba-2's and the gated delta rule's.
+  double state_space_efficiency = 0.096, delta_rule_efficiency = 0.119;
   double attention_vector_ops = 4;       // vector instructions of attention per query and key, besides the exponential
   std::int64_t attention_tile_kib = 32;  // memory of a tile of keys or values, KiB
   double launch_us = 3;                  // GPU time per kernel besides its computation

@@ -47,13 +47,18 @@ double require_known(double value, std::string_view key) {
   throw InputError(fmt::format("gpu: {} is unknown for this GPU, but its kernels need it: set a value above 0", key));
 }
 
+bool is_scan(KernelClass kernel_class) {
+  return kernel_class == KernelClass::state_space || kernel_class == KernelClass::delta_rule;
+}
+
 bool is_forward(KernelClass kernel_class) {
   return kernel_class == KernelClass::flash_forward || kernel_class == KernelClass::flash2_forward ||
          kernel_class == KernelClass::cudnn_forward;
 }
 
 int launches_of(KernelClass kernel_class) {
-  const bool attention = kernel_class != KernelClass::gemm && kernel_class != KernelClass::memory_bound;
+  const bool attention =
+      kernel_class != KernelClass::gemm && kernel_class != KernelClass::memory_bound && !is_scan(kernel_class);
   return attention && !is_forward(kernel_class) ? kAttentionBackwardLaunches : 1;
 }
 
@@ -169,12 +174,27 @@ Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype) {
   return kernel;
 }
 
+Kernel chunked_scan(std::string_view name, KernelClass kernel_class, std::int64_t bytes, std::int64_t flops,
+                    std::int64_t serial_chunks) {
+  MANYWORLDS_CHECK(is_scan(kernel_class), "a scan of the class {}", static_cast<int>(kernel_class));
+  Kernel kernel = memory_bound(name, bytes);
+  kernel.kernel_class = kernel_class;
+  kernel.flops = flops;
+  kernel.m = serial_chunks;
+  return kernel;
+}
+
 namespace {
+
+// The kernels of mamba_ssm and flash-linear-attention reach half of the memory bandwidth, and a thread block computes a
+// chunk of one head after the other in 1.7 us on A100, H200 and GB200 alike (docs/facts/scans.md, section 3).
+constexpr double kScanBandwidth = 0.5, kSerialChunkUs = 1.7;
 
 /// Throws InputError, which names the option, if the model of a kernel needs a value that is unknown.
 void require_known(KernelClass kernel_class, const Gpu& gpu) {
   if (kernel_class == KernelClass::memory_bound) return;
   require_known(gpu.matrix_tflops, "matrix_tflops");
+  if (is_scan(kernel_class)) return;
   require_known(static_cast<double>(gpu.compute_units), "compute_units");
 }
 
@@ -186,7 +206,18 @@ double corrected_gemm_ps(const Kernel& kernel, const Gpu& gpu, double ratio) {
   return (modelled - launches) * ratio + launches;
 }
 
+/// Picoseconds of a scan's kernel: of its bytes, its FLOPs or its chunks, whatever takes longest.
+double scan_ps(const Kernel& kernel, const Gpu& gpu) {
+  const double efficiency =
+      kernel.kernel_class == KernelClass::state_space ? gpu.state_space_efficiency : gpu.delta_rule_efficiency;
+  const double moves = static_cast<double>(kernel.bytes) * 1000 / (gpu.memory_gb_per_s * kScanBandwidth);
+  const double computes = static_cast<double>(kernel.flops) / (gpu.matrix_tflops * efficiency);
+  const double waits = static_cast<double>(kernel.m * kMicrosecond) * kSerialChunkUs;
+  return std::max({moves, computes, waits});
+}
+
 double kernel_ps(const Kernel& kernel, const Gpu& gpu, double ps_per_byte, double ratio) {
+  if (is_scan(kernel.kernel_class)) return scan_ps(kernel, gpu);
   if (kernel.kernel_class == KernelClass::memory_bound) return static_cast<double>(kernel.bytes) * ps_per_byte;
   if (kernel.kernel_class == KernelClass::gemm) return corrected_gemm_ps(kernel, gpu, ratio);
   if (is_forward(kernel.kernel_class))

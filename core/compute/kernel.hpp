@@ -1,5 +1,5 @@
-// One GPU kernel and its time: GEMMs and fused attention are costed by tiles, all other kernels by the bytes that they
-// move; each has a launch time.
+// One GPU kernel and its time: GEMMs and fused attention are costed by tiles, kernels of chunked scans by their FLOPs
+// or bytes, all others by the bytes that they move; each has a launch time.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@
 
 namespace manyworlds::core::compute {
 
-/// Fused attention has three kinds of kernels (flash, flash2 and cudnn, see workload::AttentionKernel).
+/// Fused attention has three kinds of kernels (flash, flash2 and cudnn, see workload::AttentionKernel). state_space and
+/// delta_rule are kernels of scans by chunks: Mamba-2's and the gated delta rule's.
 enum class KernelClass : std::uint8_t {
   gemm,
   flash_forward,
@@ -22,7 +23,9 @@ enum class KernelClass : std::uint8_t {
   flash2_backward,
   cudnn_forward,
   cudnn_backward,
-  memory_bound
+  memory_bound,
+  state_space,
+  delta_rule
 };
 enum class Dtype : std::uint8_t { bf16, fp32, fp8, fp4 };
 
@@ -51,7 +54,8 @@ struct AttentionExtent {
 
 /// A kernel's shape. It holds everything that the cost model depends on, and is therefore the content of a kernel's
 /// key. A GEMM is C[m,n] = A[m,k] B[k,n], `batch` times; fused attention has m queries, n keys and heads of width k,
-/// `batch` times; memory-bound kernels have no shape, only the bytes that they read and write.
+/// `batch` times; memory-bound kernels have no shape, only the bytes that they read and write, and those of scans
+/// besides their FLOPs and, in m, the chunks that they compute one after the other (0: all at once).
 struct Kernel {
   std::string_view name;  // name of the operator; a string literal
   KernelClass kernel_class = KernelClass::memory_bound;
@@ -99,6 +103,11 @@ Kernel fused_attention(std::string_view name, KernelClass kernel_class, const At
                        Dtype dtype = Dtype::bf16);
 /// Returns a kernel without a matrix product, which reads and writes `bytes`.
 Kernel memory_bound(std::string_view name, std::int64_t bytes, Dtype dtype = Dtype::bf16);
+
+/// Returns a kernel of a scan by chunks, of the class state_space or delta_rule, which reads and writes `bytes`.
+/// `serial_chunks` are those of one sequence if each waits for the one before it, otherwise 0.
+Kernel chunked_scan(std::string_view name, KernelClass kernel_class, std::int64_t bytes, std::int64_t flops,
+                    std::int64_t serial_chunks = 0);
 
 /// Returns the time of a byte in picoseconds, at the memory bandwidth that kernels reach. Throws as modelled_time().
 double ps_per_byte(const Gpu& gpu);

@@ -71,15 +71,9 @@ KernelCost estimated_cost(const Kernel& kernel, const Gpu& gpu) {
 }
 
 std::size_t kind_of(const Kernel& kernel) {
-  switch (kernel.kernel_class) {
-    case KernelClass::gemm:
-      return static_cast<std::size_t>(gemm_format(kernel.dtype));
-    case KernelClass::memory_bound:
-      return kKernelKinds - 1;
-    default:
-      return kGemmFormats + static_cast<std::size_t>(kernel.kernel_class) -
-             static_cast<std::size_t>(KernelClass::flash_forward);
-  }
+  if (kernel.kernel_class == KernelClass::gemm) return static_cast<std::size_t>(gemm_format(kernel.dtype));
+  return kGemmFormats + static_cast<std::size_t>(kernel.kernel_class) -
+         static_cast<std::size_t>(KernelClass::flash_forward);
 }
 
 }  // namespace manyworlds::core::compute

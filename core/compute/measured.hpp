@@ -23,9 +23,9 @@ enum class Direction : std::uint8_t { any, forward, backward };
 inline constexpr std::array<std::string_view, 3> kDirectionNames{"", "forward", "backward"};
 
 /// Names in the order of KernelClass and of Dtype.
-inline constexpr std::array<std::string_view, 8> kKernelClassNames{
+inline constexpr std::array<std::string_view, 10> kKernelClassNames{
     "gemm",          "flash_forward",  "flash_backward", "flash2_forward", "flash2_backward",
-    "cudnn_forward", "cudnn_backward", "memory_bound"};
+    "cudnn_forward", "cudnn_backward", "memory_bound",   "state_space",    "delta_rule"};
 inline constexpr std::array<std::string_view, 4> kDtypeNames{"bf16", "fp32", "fp8", "fp4"};
 /// Names in the order of TimeBasis.
 inline constexpr std::array<std::string_view, 3> kTimeBasisNames{"modelled", "interpolated", "measured"};
@@ -87,13 +87,14 @@ KernelCost kernel_cost(const Kernel& kernel, const Gpu& gpu);
 /// Returns the modelled time, which the GPU's measured shapes correct.
 KernelCost estimated_cost(const Kernel& kernel, const Gpu& gpu);
 
-/// Kinds of kernels, each of which has a rate of its own: GEMMs by format, passes of fused attention, all others.
-inline constexpr std::size_t kKernelKinds = kGemmFormats + 7;
+/// Kinds of kernels, each of which has a rate of its own: GEMMs by format, passes of fused attention, those that only
+/// move bytes, two kinds of scans.
+inline constexpr std::size_t kKernelKinds = kGemmFormats + 9;
 /// The option that has the rate, by kind.
 inline constexpr std::array<std::string_view, kKernelKinds> kRateOptions{
     "gemm_efficiency",           "fp8_gemm_efficiency",       "fp4_gemm_efficiency",        "flash_forward_efficiency",
     "flash_backward_efficiency", "flash2_forward_efficiency", "flash2_backward_efficiency", "cudnn_forward_efficiency",
-    "cudnn_backward_efficiency", "memory_efficiency"};
+    "cudnn_backward_efficiency", "memory_efficiency",         "state_space_efficiency",     "delta_rule_efficiency"};
 /// Returns the kernel's kind, below kKernelKinds.
 std::size_t kind_of(const Kernel& kernel);
 

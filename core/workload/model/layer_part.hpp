@@ -77,6 +77,8 @@ class LayerPart {
 
   /// Returns the weights of the part in a model of these dimensions, norms inside it included.
   virtual PartParameters parameters(const Model& model) const = 0;
+  /// Returns the weights of the pairs of low rank beside its linear layers, if the model's options ask for them (LoRA).
+  virtual PartParameters lora_parameters(const Model&) const { return {}; }
 
   /// Whether tokens are routed to experts, whose number and loads the model's options give.
   virtual bool has_experts() const { return false; }

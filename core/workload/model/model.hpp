@@ -9,6 +9,7 @@
 
 #include "core/base/options.hpp"
 #include "core/workload/model/expert_routing.hpp"
+#include "core/workload/model/modules.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -27,6 +28,7 @@ struct LayerKind {
 };
 
 struct Architecture;
+struct Documents;
 
 struct Model {
   std::int64_t layers = 0;
@@ -62,6 +64,15 @@ struct Model {
 
   std::int64_t window = 0;        // tokens that an attention layer looks back; 0: all
   std::int64_t window_every = 1;  // one layer in so many has the window, the others see all tokens
+
+  std::int64_t mtp_layers = 0;  // layers behind the model that predict one token further each; 0: none
+
+  // Fine-tuning: weights that are not trained, and pairs of low rank beside them that are (Hu et al. 2021, LoRA).
+  bool frozen = false;
+  std::int64_t lora_rank = 0;  // 0: none
+  Modules lora_weights = 0;    // a set of workload::lora_weight; none: all
+
+  std::shared_ptr<const Documents> documents = nullptr;  // lengths of those that samples are packed of; null: one each
 
   std::string architecture_text;  // blocks and layers as JSON; empty: the transformer that these options describe
   std::shared_ptr<const Architecture> architecture = nullptr;  // made of it; null if it is empty

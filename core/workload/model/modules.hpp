@@ -38,4 +38,10 @@ inline constexpr Modules qkv_linear = 1, attn_proj = 2, mlp_fc1 = 4, mlp_fc2 = 8
 }  // namespace factor_weight
 const std::vector<std::string>& factor_weight_names();
 
+/// Weights of a layer that have a pair of low rank beside them: the names are those of Megatron-Core's linear layers.
+namespace lora_weight {
+inline constexpr Modules linear_qkv = 1, linear_proj = 2, linear_fc1 = 4, linear_fc2 = 8;
+}  // namespace lora_weight
+const std::vector<std::string>& lora_weight_names();
+
 }  // namespace manyworlds::core::workload

@@ -19,8 +19,9 @@ enum class Recompute : std::uint8_t { none, selective, full, per_op };
 /// Distribution of the layers over the virtual stages. even: the same number in each; light_ends: one fewer in the
 /// first and in the last, which have embedding and head (Megatron-LM's account-for-embedding- and
 /// -loss-in-pipeline-split); light_last: the last has the layers that remain when the others are full; by_cost: layers
-/// and head are dealt out by the weights of their GEMMs (nanotron; see split_by_cost()).
-enum class LayerSplit : std::uint8_t { even, light_ends, light_last, by_cost };
+/// and head are dealt out by the weights of their GEMMs (nanotron; see split_by_cost()); by_parameters, by_time and
+/// by_memory: the largest sum of a stage's parameters, modelled times or memory is as small as can be.
+enum class LayerSplit : std::uint8_t { even, light_ends, light_last, by_cost, by_parameters, by_time, by_memory };
 /// How context-parallel ranks exchange tokens: keys and values move around a ring, or are gathered before attention, or
 /// all-to-alls trade shares of the tokens for shares of the heads and back (DeepSpeed Ulysses), or keys and values are
 /// gathered during attention to the rank's own block and read block by block (PyTorch's context_parallel).
