@@ -88,6 +88,9 @@ class LayerPart {
   /// Returns its embedding tables, if it has any, even if ranks share none of them out.
   virtual const SharedTables* tables() const { return nullptr; }
 
+  /// The part in a set of workload::data_part; 0: tensor-parallel ranks cannot share it out by samples.
+  virtual Modules data_part() const { return 0; }
+
   /// Whether ranks that share the tokens of a sample (context parallelism) can compute it.
   virtual bool shares_context() const { return true; }
   /// Whether it reads the output of a network before its own.

@@ -20,6 +20,11 @@ const std::vector<std::string>& factor_weight_names() {
   return names;
 }
 
+const std::vector<std::string>& data_part_names() {
+  static const std::vector<std::string> names{"attention", "feed_forward", "mixer"};
+  return names;
+}
+
 const std::vector<std::string>& lora_weight_names() {
   static const std::vector<std::string> names{"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
   return names;

@@ -38,6 +38,13 @@ inline constexpr Modules qkv_linear = 1, attn_proj = 2, mlp_fc1 = 4, mlp_fc2 = 8
 }  // namespace factor_weight
 const std::vector<std::string>& factor_weight_names();
 
+/// Parts of a layer that tensor-parallel ranks can share out by samples instead of by weights: each of them has all
+/// weights of the part and computes it for its share of a micro-batch, as ranks of data parallelism do.
+namespace data_part {
+inline constexpr Modules attention = 1, feed_forward = 2, mixer = 4;
+}  // namespace data_part
+const std::vector<std::string>& data_part_names();
+
 /// Weights of a layer that have a pair of low rank beside them: the names are those of Megatron-Core's linear layers.
 namespace lora_weight {
 inline constexpr Modules linear_qkv = 1, linear_proj = 2, linear_fc1 = 4, linear_fc2 = 8;

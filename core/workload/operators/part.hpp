@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/options.hpp"
@@ -19,17 +20,17 @@ namespace manyworlds::core::workload {
 /// A part on one rank.
 struct PartOnRank {
   const Model& model;  // with what the part is given instead
-  const Strategy& strategy;
+  Strategy strategy;
   LayerKind kind;                // of its layer, as far as it concerns the part
   std::int64_t expert_rank = 0;  // position among the ranks that share the layer's experts
   RankShapes shapes;             // of the residual stream
 
-  PartOnRank(const Model& part_model, const Strategy& rank_strategy, LayerKind layer_kind, std::int64_t rank)
+  PartOnRank(const Model& part_model, Strategy rank_strategy, LayerKind layer_kind, std::int64_t rank)
       : model(part_model),
-        strategy(rank_strategy),
+        strategy(std::move(rank_strategy)),
         kind(layer_kind),
         expert_rank(rank),
-        shapes(stream_shapes(part_model, rank_strategy)) {}
+        shapes(stream_shapes(part_model, strategy)) {}
   compute::Dtype dtype() const { return dtype_of(strategy.stack.precision); }
 };
 

@@ -61,6 +61,7 @@ struct Strategy {
   std::int64_t offload_layers = 0;  // first layers of each chunk, and first pipeline ranks, that offload; 0: all
   std::int64_t offload_stages = 0;
   bool sequence_parallel = false;
+  Modules data_parts = 0;                       // a set of workload::data_part: data-parallel over tensor ranks
   std::int64_t zero = 0;                        // ZeRO stage
   std::int64_t zero_group = 0;                  // replicas of one sharding group; 0: all
   std::int64_t bucket_parameters = 40'000'000;  // parameters of one gradient bucket (Megatron's ddp-bucket-size)
