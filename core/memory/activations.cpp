@@ -49,7 +49,7 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, workloa
                            std::int64_t expert_rank) {
   std::int64_t maximum = 0, stream = 0;
   workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
-    const workload::PartOnRank on_rank(branch.model, strategy, branch.kind, expert_rank);
+    const workload::PartOnRank on_rank = part_on_rank(branch, strategy, expert_rank);
     maximum = std::max(maximum, branch.part.working_bytes(on_rank));
     stream = std::max(stream, on_rank.shapes.hidden_bytes());
   });
@@ -118,7 +118,7 @@ std::int64_t shared_buffer_bytes(const Model& model, const Strategy& strategy) {
     const workload::LayerKind kind = model.layer_kind(layer);
     if (!known.insert(kind).second) continue;
     workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
-      const workload::PartOnRank on_rank(branch.model, strategy, branch.kind, 0);
+      const workload::PartOnRank on_rank = part_on_rank(branch, strategy, 0);
       maximum = std::max(maximum, branch.part.shared_buffer_bytes(on_rank));
     });
   }

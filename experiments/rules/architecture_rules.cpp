@@ -1,8 +1,12 @@
 #include "experiments/rules/architecture_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -26,8 +30,8 @@ struct Ranks {
   const char* name;
   std::int64_t count;
 };
-Ranks ranks_of(ShardAxis axis, const Strategy& strategy) {
-  if (axis == ShardAxis::tensor) return {"tp", strategy.tp};
+Ranks ranks_of(ShardAxis axis, std::int64_t weight_ranks, const Strategy& strategy) {
+  if (axis == ShardAxis::tensor) return {"tp", weight_ranks};
   return axis == ShardAxis::expert ? Ranks{"ep", strategy.ep} : Ranks{"etp", strategy.etp};
 }
 
@@ -43,7 +47,8 @@ Violation first_violation(const Architecture& architecture, Visitor&& visit) {
 Violation undivided_size(const Architecture& architecture, const Strategy& strategy) {
   return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
     for (const ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
-      const Ranks ranks = ranks_of(size.axis, strategy);
+      const Ranks ranks =
+          ranks_of(size.axis, core::workload::weight_ranks(strategy, branch.part->data_part()), strategy);
       if (size.size % ranks.count != 0)
         return fmt::format("block '{}': {} {} of {}, {} {}", block.name, size.name, size.size, branch.type, ranks.name,
                            ranks.count);
@@ -87,6 +92,28 @@ Violation cut_networks(const Model& model, const Strategy& strategy) {
                          architecture.block_of(model.layer_kind(layer - 1)).name);
   }
   return std::nullopt;
+}
+
+/// Returns the parts of the model that tensor-parallel ranks can share out by samples, a set of workload::data_part.
+core::workload::Modules data_parts_of(const Model& model) {
+  core::workload::Modules parts = 0;
+  std::set<core::workload::LayerKind> known;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const core::workload::LayerKind kind = model.layer_kind(layer);
+    if (!known.insert(kind).second) continue;
+    core::workload::for_each_branch(
+        model, kind, [&](const core::workload::LayerBranch& branch) { parts |= branch.part.data_part(); });
+  }
+  return parts;
+}
+
+/// Returns the names of a set of workload::data_part.
+std::string names_of(core::workload::Modules parts) {
+  std::vector<std::string_view> names;
+  const std::vector<std::string>& all = core::workload::data_part_names();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if ((parts >> i & 1) != 0) names.push_back(all[i]);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Returns what of a layout embedding tables cannot have.
@@ -145,6 +172,35 @@ std::vector<Rule> architecture_rules() {
              if (architecture_of(e) == nullptr) return std::nullopt;
              if (s.recompute == core::workload::Recompute::per_op) return "recompute per_op";
              return s.split == core::workload::LayerSplit::by_cost ? Violation("split by_cost") : std::nullopt;
+           }),
+  };
+}
+
+std::vector<Rule> data_part_rules() {
+  const std::string key = "strategy.data_parts";
+  return {
+      rule("data_parts_by_samples", key,
+           "parts that tensor-parallel ranks share out by samples need sequence_parallel, so that ranks have tokens of "
+           "their own between parts, and a micro_batch that is a multiple of tp",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             if (s.data_parts == 0 || (s.sequence_parallel && s.micro_batch % s.tp == 0)) return std::nullopt;
+             return fmt::format("sequence_parallel {}, micro_batch {}, tp {}", s.sequence_parallel, s.micro_batch,
+                                s.tp);
+           }),
+      rule("data_parts_in_model", key, "data_parts names parts that a layer of the model has", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const core::workload::Modules wanted = e.configuration.strategy.data_parts;
+             if (wanted == 0 || !e.architecture_error.empty()) return std::nullopt;
+             const core::workload::Modules missing = wanted & ~data_parts_of(e.configuration.model);
+             return missing == 0 ? std::nullopt : Violation("no layer has " + names_of(missing));
+           }),
+      rule("data_parts_sum_gradients", key, "data_parts needs gradient_exchange sums", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             const bool sums = s.gradient_exchange == core::workload::GradientExchange::sums;
+             return s.data_parts == 0 || sums ? std::nullopt : Violation("factors are exchanged");
            }),
   };
 }

@@ -8,6 +8,8 @@
 namespace manyworlds::experiments {
 
 std::vector<Rule> architecture_rules();
+/// Rules about parts that tensor-parallel ranks share out by samples.
+std::vector<Rule> data_part_rules();
 /// These rules rely on those of stages.
 std::vector<Rule> network_stage_rules();
 

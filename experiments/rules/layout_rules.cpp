@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
@@ -17,6 +18,11 @@ std::int64_t replicas_in_node(const ExperimentConfig& config) {
   const std::int64_t tensor_groups = std::max<std::int64_t>(result.gpus_per_node / s.tp, 1);
   if (tensor_groups <= s.cp) return tensor_groups;
   return s.cp * std::clamp<std::int64_t>(tensor_groups / (s.cp * replica_stride), 1, std::max<std::int64_t>(s.dp, 1));
+}
+
+/// Ranks that the heads of attention are sharded over.
+std::int64_t attention_ranks(const ExperimentConfig& config) {
+  return core::workload::weight_ranks(config.configuration.strategy, core::workload::data_part::attention);
 }
 
 /// Whether attention is not left out of the model's architecture altogether.
@@ -50,12 +56,12 @@ std::vector<Rule> model_rules() {
            }),
       rule("heads_by_tp", "strategy.tp", "heads must be a multiple of tp", {kTransformerConfig},
            [](const ExperimentConfig& e) {
-             return check_divisible("heads", e.configuration.model.heads, "tp", e.configuration.strategy.tp);
+             return check_divisible("heads", e.configuration.model.heads, "tp", attention_ranks(e));
            }),
       rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (KV-head replication is not supported)",
            {kTransformerConfig},
            [](const ExperimentConfig& e) {
-             const std::int64_t tp = e.configuration.strategy.tp, node = e.cluster.gpus_per_node;
+             const std::int64_t tp = attention_ranks(e), node = e.cluster.gpus_per_node;
              Violation violated = check_divisible("kv_heads", e.configuration.model.kv(), "tp", tp);
              if (violated && tp > node)
                *violated +=
@@ -69,7 +75,9 @@ std::vector<Rule> model_rules() {
       rule("ffn_hidden_by_tp", "strategy.tp", "ffn_hidden must be a multiple of tp", {kDivide},
            [](const ExperimentConfig& e) -> Violation {
              if (e.configuration.model.architecture) return std::nullopt;  // checked by parts_by_ranks
-             return check_divisible("ffn_hidden", e.configuration.model.ffn(), "tp", e.configuration.strategy.tp);
+             return check_divisible(
+                 "ffn_hidden", e.configuration.model.ffn(), "tp",
+                 core::workload::weight_ranks(e.configuration.strategy, core::workload::data_part::feed_forward));
            }),
   };
 }

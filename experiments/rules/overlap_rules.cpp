@@ -1,5 +1,6 @@
 // Rules about overlapped communication. Each names the settings that contradict each other.
 #include "experiments/rules/overlap_rules.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
 #include <fmt/format.h>
@@ -66,8 +67,9 @@ std::vector<Rule> context_rules() {
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;
              const auto& s = e.configuration.strategy;
-             if (s.cp_comm != ContextExchange::ulysses || m.kv() % (s.tp * s.cp) == 0) return std::nullopt;
-             return fmt::format("heads {}, kv_heads {}, tp x cp {}", m.heads, m.kv(), s.tp * s.cp);
+             const std::int64_t ranks = core::workload::weight_ranks(s, core::workload::data_part::attention) * s.cp;
+             if (s.cp_comm != ContextExchange::ulysses || m.kv() % ranks == 0) return std::nullopt;
+             return fmt::format("heads {}, kv_heads {}, tp x cp {}", m.heads, m.kv(), ranks);
            }),
   };
 }

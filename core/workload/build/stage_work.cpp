@@ -12,12 +12,13 @@
 namespace manyworlds::core::workload {
 namespace {
 
-/// Returns the parameters of norms, row-parallel biases and positions, which every tensor-parallel rank holds.
+/// Returns the parameters of norms, row-parallel biases, positions and parts that tensor-parallel ranks share out by
+/// samples, which every one of them holds.
 std::int64_t replicated_parameters_of(const Model& model, const Strategy& strategy, std::int64_t stage) {
   std::int64_t sum = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      sum += replicated_layer_parameters(model, kind);
+      sum += replicated_layer_parameters(model, strategy, kind);
   const StageMap stages = strategy.stages();
   if (stages.has_first(stage))
     sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);

@@ -6,13 +6,16 @@
 namespace manyworlds::core::workload {
 namespace {
 
-/// Returns the weights of a layer but those of its routed experts.
-PartParameters dense_part(const Model& model, LayerKind kind) {
+/// Returns the weights of a layer but those of its routed experts. Every tensor-parallel rank has those of
+/// `data_parts`, a set of workload::data_part.
+PartParameters dense_part(const Model& model, LayerKind kind, Modules data_parts = 0) {
   PartParameters sum;
   for_each_branch(model, kind, [&](const LayerBranch& branch) {
     const PartParameters part = branch.part.parameters(branch.model);
-    sum.sharded += part.sharded;
-    sum.replicated += part.replicated + branch.options.norm_count() * norm_parameters(branch.model);
+    const bool is_shared = (branch.part.data_part() & data_parts) == 0;
+    sum.sharded += is_shared ? part.sharded : 0;
+    sum.replicated +=
+        (is_shared ? 0 : part.sharded) + part.replicated + branch.options.norm_count() * norm_parameters(branch.model);
   });
   return sum;
 }
@@ -54,12 +57,12 @@ std::int64_t parameters_with_experts(const Model& model, std::int64_t experts,
 
 }  // namespace
 
-std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind) {
-  return dense_part(model, kind).replicated;
+std::int64_t replicated_layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  return dense_part(model, kind, strategy.data_parts).replicated;
 }
 
 Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
-  const PartParameters dense = dense_part(model, kind);
+  const PartParameters dense = dense_part(model, kind, strategy.data_parts);
   return {dense.sharded / strategy.tp + dense.replicated,
           routed_parameters(model, kind, model.experts / strategy.ep, strategy.etp)};
 }

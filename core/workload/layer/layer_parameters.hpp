@@ -21,8 +21,8 @@ std::int64_t active_parameters(const Model& model);
 Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
 
 /// Returns the parameters of a layer whose gradients tensor-parallel ranks must sum when they split the tokens
-/// (sequence parallelism): all replicated ones.
-std::int64_t replicated_layer_parameters(const Model& model, LayerKind kind);
+/// (sequence parallelism): all replicated ones, parts that they share out by samples among them.
+std::int64_t replicated_layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
 
 /// Returns all parameters of pipeline rank `stage` but those of embedding tables that ranks share out.
 Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);

@@ -90,7 +90,7 @@ std::vector<Operator> embedding_operators(const Model& model, const Strategy& st
 
 void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& branch, const Strategy& strategy,
                           std::int64_t expert_rank) {
-  const PartOnRank on_rank(branch.model, strategy, branch.kind, expert_rank);
+  const PartOnRank on_rank = part_on_rank(branch, strategy, expert_rank);
   const BranchNorms norms = branch.options.norms;
   open_branch(operators, branch, on_rank.shapes);
   branch.part.add_operators(operators, on_rank);

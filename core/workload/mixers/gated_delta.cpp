@@ -47,6 +47,7 @@ class GatedDeltaPart final : public LayerPart {
   BranchNames branch_names() const override {
     return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
   }
+  Modules data_part() const override { return data_part::mixer; }
 
   std::string missing_size(const Model&) const override {
     return mixer_.key_heads == 0 ? "key_heads" : mixer_.value_heads == 0 ? "value_heads" : "";

@@ -58,6 +58,7 @@ class Mamba2Part final : public LayerPart {
   BranchNames branch_names() const override {
     return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
   }
+  Modules data_part() const override { return data_part::mixer; }
 
   std::string missing_size(const Model&) const override { return mixer_.heads == 0 ? "heads" : ""; }
 

@@ -26,6 +26,7 @@ class FeedForward final : public LayerPart {
   BranchNames branch_names() const override {
     return {"mlp_norm", "mlp_residual", recompute::mlp_norm, offload::mlp_norm};
   }
+  Modules data_part() const override { return data_part::feed_forward; }
 
   std::string missing_size(const Model&) const override { return ""; }
 

@@ -38,4 +38,9 @@ void for_each_branch(const Model& model, LayerKind kind, Visitor&& visit) {
         *each.part, each.options, *each.model, {each.part->has_experts(), each.model->window > 0, kind.load}});
 }
 
+/// Returns the part on a rank: one that tensor-parallel ranks share out by samples, or by weights as all others.
+inline PartOnRank part_on_rank(const LayerBranch& branch, const Strategy& strategy, std::int64_t expert_rank) {
+  return {branch.model, strategy_of_part(strategy, branch.part.data_part()), branch.kind, expert_rank};
+}
+
 }  // namespace manyworlds::core::workload

@@ -45,6 +45,7 @@ class SparseAttentionPart final : public LayerPart {
   BranchNames branch_names() const override {
     return {"attention_norm", "attention_residual", recompute::layernorm, offload::attn_norm};
   }
+  Modules data_part() const override { return data_part::attention; }
 
   std::string missing_size(const Model& model) const override {
     if (model.heads == 0) return "heads";

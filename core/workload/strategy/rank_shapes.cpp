@@ -83,6 +83,20 @@ std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind)
 
 }  // namespace
 
+std::int64_t weight_ranks(const Strategy& strategy, Modules part) {
+  return (strategy.data_parts & part) != 0 ? 1 : strategy.tp;
+}
+
+Strategy strategy_of_part(const Strategy& strategy, Modules part) {
+  Strategy result = strategy;
+  if (weight_ranks(strategy, part) == strategy.tp) return result;
+  result.micro_batch = share(strategy.micro_batch, strategy.tp, "micro_batch");
+  result.dp = strategy.dp * strategy.tp;
+  result.tp = 1;
+  result.sequence_parallel = false;
+  return result;
+}
+
 RankShapes stream_shapes(const Model& model, const Strategy& strategy) {
   RankShapes shapes;
   shapes.tensor_parallel = strategy.tp;
@@ -128,8 +142,8 @@ void add_expert_shapes(RankShapes& shapes, const Model& model, const Strategy& s
 RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind) {
   RankShapes shapes = stream_shapes(model.architecture ? model.architecture->stream_of(model, kind) : model, strategy);
   if (!model.architecture) {
-    add_attention_shapes(shapes, model, strategy, kind);
-    add_feed_forward_shapes(shapes, model, strategy);
+    add_attention_shapes(shapes, model, strategy_of_part(strategy, data_part::attention), kind);
+    add_feed_forward_shapes(shapes, model, strategy_of_part(strategy, data_part::feed_forward));
     if (kind.experts) add_expert_shapes(shapes, model, strategy);
   }
   shapes.vocabulary = padded_vocabulary(model, strategy.tp) / strategy.tp;

@@ -55,6 +55,12 @@ struct RankShapes {
 /// the validity rules of experiments exclude that.
 RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind = {});
 
+/// Returns the ranks that the weights of a part of workload::data_part (0: any other) are sharded over.
+std::int64_t weight_ranks(const Strategy& strategy, Modules part);
+/// Returns the strategy as a part of workload::data_part sees it (0: any other). If tensor-parallel ranks share it out
+/// by samples, each is a replica of data parallelism with its share of a micro-batch.
+Strategy strategy_of_part(const Strategy& strategy, Modules part);
+
 /// Returns the shapes of the residual stream: tokens and hidden states.
 RankShapes stream_shapes(const Model& model, const Strategy& strategy);
 /// Adds heads and pairs of attention, those of a window if `kind` has it.

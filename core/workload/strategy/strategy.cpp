@@ -66,6 +66,9 @@ const OptionTable<Strategy>& strategy_options() {
              "number of first pipeline ranks to which offload_modules applies; 0: all", {0, 1'024}, "stages"),
       option("sequence_parallel", &Strategy::sequence_parallel,
              "norms and dropouts are sharded along the sequence over the tensor-parallel group"),
+      flag_list("data_parts", &Strategy::data_parts, data_part_names(),
+                "parts of a layer that tensor-parallel ranks share out by samples: each has all of their weights and a "
+                "share of every micro-batch, as under data parallelism, while they shard all other weights"),
       option("zero", &Strategy::zero,
              "ZeRO stage: 1 shards the optimizer states over the replicas, 2 also the gradients, 3 (FSDP) also the "
              "parameters, which are gathered layer by layer",

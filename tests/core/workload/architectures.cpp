@@ -165,7 +165,7 @@ TEST_CASE("tensor-parallel ranks share out what every type of part computes and 
       CHECK(divided_flops(one, &Operator::backward) * tp == divided_flops(whole, &Operator::backward));
       const Parameters all = layer_parameters(model, layout(1, 1, 1, 8), kind),
                        share = layer_parameters(model, strategy, kind);
-      const std::int64_t replicated = replicated_layer_parameters(model, kind);
+      const std::int64_t replicated = replicated_layer_parameters(model, strategy, kind);
       CHECK((share.dense - replicated) * tp == all.dense - replicated);
       CHECK(share.experts * tp == all.experts);
     }

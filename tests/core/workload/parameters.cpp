@@ -53,7 +53,7 @@ TEST_CASE("experts are cut over ep x etp ranks, everything else over tp alone") 
     CHECK(rank.experts * ep * etp == 58LL * 256 * 3 * 7'168 * 2'048);
     std::int64_t replicated = final_norm_parameters(model);
     for (std::int64_t layer = 0; layer < model.layers; ++layer)
-      replicated += replicated_layer_parameters(model, model.layer_kind(layer));
+      replicated += replicated_layer_parameters(model, strategy, model.layer_kind(layer));
     const std::int64_t padding = 2 * (padded_vocabulary(model, tp) - model.vocabulary) * model.hidden;
     CHECK(rank.dense * tp - (tp - 1) * replicated + rank.experts * ep * etp == model_parameters(model) + padding);
     CHECK(strategy.expert_replicas() * ep * etp == tp * strategy.dp);
@@ -68,8 +68,8 @@ TEST_CASE("ranks together hold every parameter once, replicated ones once per te
         for (std::int64_t stage = 0; stage < pp; ++stage)
           held += tp * stage_parameters(model, layout(tp, pp, 1, 8), stage).total();
         const std::int64_t positions = model.position == Position::learned ? model.sequence * model.hidden : 0;
-        const std::int64_t replicated =
-            model.layers * replicated_layer_parameters(model, {}) + positions + final_norm_parameters(model);
+        const std::int64_t replicated = model.layers * replicated_layer_parameters(model, layout(tp, pp, 1, 8), {}) +
+                                        positions + final_norm_parameters(model);
         const std::int64_t table = padded_vocabulary(model, tp) * model.hidden;
         const std::int64_t tables = model.tied_embeddings && pp == 1 ? table : 2 * table;
         const std::int64_t plain_tables = (model.tied_embeddings ? 1 : 2) * model.vocabulary * model.hidden;
