@@ -93,10 +93,12 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.embedding = saved(workload::embedding_operators(model, strategy));
   std::vector<Operator> head = workload::head_operators(model, strategy);
   if (head.empty()) return embedding_head;
-  head.back().saved_bytes -= 4 * logits;
+  for (Operator& each : head)
+    if (each.name == "cross_entropy") each.saved_bytes -= 4 * logits;
   embedding_head.head_weight_gradient_inputs = weight_gradient_inputs(head);
   embedding_head.head = saved(head);
   embedding_head.saved_logits = 4 * logits;
+  embedding_head.mtp_logits = model.mtp_layers * 4 * logits;
   // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32; kernels one
   // by one have a copy in fp32 for those in 16 bits, which are free by then.
   embedding_head.transient_logits = (strategy.stack.fused_loss             ? 6

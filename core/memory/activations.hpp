@@ -48,6 +48,7 @@ struct EmbeddingHeadBytes {
   TensorBytes embedding, head;
   TensorBytes head_weight_gradient_inputs;  // as LayerBytes::weight_gradient_inputs
   std::int64_t saved_logits = 0;            // from the loss's forward to its backward pass
+  std::int64_t mtp_logits = 0;              // the same of multi-token prediction, whose losses are before the model's
   std::int64_t transient_logits = 0;        // additional bytes while the loss or its gradient is computed
   std::int64_t logits_gradient = 0;         // in 16 bits: the input of the head's backward pass
   std::int64_t head_working = 0;       // while that runs: the weight's gradient in 16 bits, and those of activations

@@ -51,7 +51,7 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
   LayerBytes chunk_sum;
   std::int64_t layer_index = 0;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
-    const LayerKey key{kind, workload::activation_policy(strategy, stage, chunk, layer_index++),
+    const LayerKey key{kind, workload::activation_policy(strategy, stage, chunk, layer_index++, kind),
                        rank_class.expert_rank};
     const auto [entry, is_new] = layers.try_emplace(key);
     if (is_new) entry->second = layer_bytes(model, strategy, key);
@@ -91,7 +91,7 @@ std::span<const FootprintPart> footprint_parts() {
 }
 
 std::int64_t activation_bytes_per_layer(const Model& model, const Strategy& strategy, LayerKind kind) {
-  return layer_bytes(model, strategy, {kind, workload::activation_policy(strategy, 0, 0, 0)}).saved.bytes;
+  return layer_bytes(model, strategy, {kind, workload::activation_policy(strategy, 0, 0, 0, kind)}).saved.bytes;
 }
 
 std::int64_t max_layers_in_flight(const Model& model, const Strategy& strategy, const workload::PassOrder& order,
@@ -169,7 +169,7 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
     if (pass.forward()) {
       add(chunk.saved);
       offload(chunk.offloaded);
-      if (head) current.logits += embedding_head.saved_logits;
+      if (head) current.logits += embedding_head.saved_logits + embedding_head.mtp_logits;
     }
     Footprint during = current;  // maximum so far; first, the loss's forward or backward pass
     if (head) during.logits += embedding_head.transient_logits;
@@ -181,7 +181,8 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
       if (head) {
         current.logits += embedding_head.logits_gradient - embedding_head.saved_logits;
         reach(current, embedding_head.head_working);
-        current.logits -= embedding_head.logits_gradient;  // freed before the last layer's backward pass begins
+        // Freed before the last layer's backward pass begins.
+        current.logits -= embedding_head.logits_gradient + embedding_head.mtp_logits;
       }
       reach(current, chunk.working, chunk.recomputed);
       release(chunk.saved);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -140,8 +141,10 @@ std::vector<Rule> layout_rules() {
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
-             if (s.zero < 3 || s.stage_copies() == 1 || !e.configuration.model.tied_embeddings) return std::nullopt;
-             return "tied_embeddings true";
+             const auto& m = e.configuration.model;
+             if (s.zero < 3 || s.stage_copies() == 1 || !core::workload::stages_share_table(m)) return std::nullopt;
+             return m.tied_embeddings ? std::string("tied_embeddings true")
+                                      : fmt::format("mtp_layers {}", m.mtp_layers);
            }),
       rule("zero_needs_dp", "strategy.zero", "zero above 0 needs dp x cp > 1",
            {"Rajbhandari et al. 2020 (ZeRO), section 5: states are cut over replicas", {"gpus_by_tp_pp"}},

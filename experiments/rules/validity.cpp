@@ -11,6 +11,7 @@
 #include "experiments/rules/factor_rules.hpp"
 #include "experiments/rules/layout_rules.hpp"
 #include "experiments/rules/machine_rules.hpp"
+#include "experiments/rules/mtp_rules.hpp"
 #include "experiments/rules/network_rules.hpp"
 #include "experiments/rules/overlap_rules.hpp"
 #include "experiments/rules/program_rules.hpp"
@@ -23,8 +24,8 @@ std::vector<Rule> all_rules() {
   for (auto part : {machine_rules(), transport_rules(), mixed_machine_rules(), program_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
   for (auto part : {precision_rules(), architecture_rules(), data_part_rules(), model_rules(), stage_rules(),
-                    attention_rules(), layout_rules(), network_stage_rules(), expert_rules(), routing_rules(),
-                    overlap_rules(), factor_rules(), activation_rules()})
+                    attention_rules(), layout_rules(), network_stage_rules(), mtp_rules(), expert_rules(),
+                    routing_rules(), overlap_rules(), factor_rules(), activation_rules()})
     for (Rule& one : part) {
       one.steps_only = true;
       all.push_back(std::move(one));

@@ -32,6 +32,9 @@ const std::vector<std::vector<std::string>> kModels{
      "model.query_rank=32", "model.rotary_dim=8"},
     {"model.experts=8", "model.experts_per_token=2", "routing=zipf"},
     {"model.experts=8", "strategy.sequence_parallel=true", "strategy.etp=2"},
+    {"model.mtp_layers=2", "model.position=rotary"},
+    {"model.mtp_layers=1", "model.position=none", "model.tied_embeddings=false", "model.experts=4",
+     "model.dense_layers=1", "strategy.sequence_parallel=true"},
 };
 
 /// What is drawn of keys with numbers. Those with nothing to draw stay as they are.

@@ -8,6 +8,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/step/layout/rank_layout.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {
@@ -272,7 +273,8 @@ std::vector<LayerRange> layer_ranges(const Model& model, const Strategy& strateg
     if (!choices.layers) {
       std::int64_t given = 0;
       for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-        given += std::ssize(workload::chunk_layers(model, strategy, rank, chunk));
+        for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, rank, chunk))
+          given += workload::is_mtp(kind) ? 0 : 1;
       ranges.push_back({given, given});
     } else if (strategy.pp == 1) {
       ranges.push_back({model.layers, model.layers});

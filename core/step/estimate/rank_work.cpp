@@ -6,6 +6,7 @@
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::step {
@@ -43,7 +44,7 @@ RankContent RankWorks::content_of(const workload::RankClass& rank_class) const {
     std::vector<RankLayer> layers;
     for (const workload::LayerKind kind : workload::chunk_layers(configuration_.model, strategy_, stage, chunk)) {
       const auto index = static_cast<std::int64_t>(layers.size());
-      layers.emplace_back(kind, workload::activation_policy(strategy_, stage, chunk, index));
+      layers.emplace_back(kind, workload::activation_policy(strategy_, stage, chunk, index, kind));
     }
     std::int64_t place = 0;  // in the order of the model
     for (std::int64_t other = 0; other < strategy_.virtual_stages; ++other)
@@ -127,7 +128,7 @@ Time RankWorks::sharded_ps(const Work& of_rank, const std::vector<ModelPart>& ch
   const StageWork& work = of_rank.stage;
   const bool forward = kind == PassKind::forward, counts_all = inputs == Inputs::waited_for;
   const std::size_t tied =
-      configuration_.model.tied_embeddings && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
+      workload::stages_share_table(configuration_.model) && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
   const auto part_ps = [&](std::size_t unit, Kind collective, std::int64_t bytes_each) {
     return unit == tied ? FamilyTimes{} : replicas_ps(collective, bytes_each, work.of(chunk[unit]).parameters);
   };

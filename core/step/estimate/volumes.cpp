@@ -90,7 +90,7 @@ class Weigher {
       auto& layers =
           content.emplace_back(ChunkContent{stages.is_first(stage, chunk), stages.is_last(stage, chunk), {}}).layers;
       for (const workload::LayerKind kind : workload::chunk_layers(model_, strategy_, stage, chunk))
-        layers.emplace_back(kind, workload::activation_policy(strategy_, stage, chunk, std::ssize(layers)));
+        layers.emplace_back(kind, workload::activation_policy(strategy_, stage, chunk, std::ssize(layers), kind));
     }
     return content;
   }

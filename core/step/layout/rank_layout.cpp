@@ -5,6 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/parts/expert_load.hpp"
 
 namespace manyworlds::core::step {
@@ -66,7 +67,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           s.ep,
           s.etp,
           configuration.gpus_per_node,
-          configuration.model.tied_embeddings,
+          workload::stages_share_table(configuration.model),
           configuration.model.has_experts() || workload::has_tables(configuration.model),
           s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
           s.cp_comm != ContextExchange::ring,

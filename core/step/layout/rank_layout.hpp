@@ -44,7 +44,7 @@ struct ParallelConfig {
   std::int64_t tp = 1, cp = 1, dp = 1, pp = 1;
   std::int64_t ep = 1, etp = 1;  // within a stage: etp adjacent ranks share an expert, ep such sets hold all experts
   std::int64_t gpus_per_node = 8;
-  bool tied_embeddings = false;
+  bool tied_embeddings = false;  // the first and the last stage have copies of one token table
   bool has_experts = false;
   bool context_ring = true;          // cp ranks exchange in a ring
   bool context_group = false;        // cp ranks exchange collectively

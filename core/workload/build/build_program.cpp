@@ -18,6 +18,7 @@
 #include "core/workload/build/segments.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/schedule/schedule.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -358,7 +359,7 @@ class ProgramAssembler {
                                             waits));
     }
     const bool holds_table = stage_map_.has_first(stage_) || stage_map_.has_last(stage_);
-    if (model_.tied_embeddings && !stage_map_.first_and_last_share_rank() && holds_table) {
+    if (stages_share_table(model_) && !stage_map_.first_and_last_share_rank() && holds_table) {
       const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
       // From ZeRO 2 on a rank has only its shard of the gradients.
       const std::int64_t shares = strategy_.zero >= 2 ? strategy_.shards() : 1;

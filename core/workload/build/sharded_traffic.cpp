@@ -2,10 +2,11 @@
 // embedding, head) is a unit. A unit is gathered before each pass through it, at most one unit ahead, and freed
 // afterwards. In the backward pass the next gather is issued before this unit's gradients are reduce-scattered; both
 // use one communicator, in that order. The last unit of a forward pass stays gathered if its backward pass follows
-// immediately. A tied embedding and head on one rank are one unit, the root, which is gathered for a forward pass and
-// its backward pass.
+// immediately. An embedding and a head on one rank that share the token table are one unit, the root, which is gathered
+// for a forward pass and its backward pass.
 #include "core/base/error.hpp"
 #include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -22,7 +23,7 @@ class ShardedTraffic : public ReplicaTraffic {
       std::vector<Parameters>& units = units_.emplace_back();
       for (const ModelPart part : parts) units.push_back(work.of(part).parameters);
     }
-    has_root_ = model.tied_embeddings && work.has_embedding_and_head;
+    has_root_ = stages_share_table(model) && work.has_embedding_and_head;
     if (!has_root_) return;
     units_.front().front().dense += units_.back().back().dense;
     units_.back().back() = {};

@@ -78,6 +78,8 @@ class StageBuilder {
     return add("head", head_operators(model_, strategy_), {},
                {head_parameters(model_, strategy_.tp, strategy_.stages().first_and_last_share_rank()), 0});
   }
+  /// Megatron-LM makes this copy of the table before the stage's layers, so that its gradient is among the last.
+  ModelPart table_copy() { return add("table_copy", {}, {}, {table_copy_parameters(model_, strategy_), 0}); }
   ModelPart layer(LayerKind kind, const ActivationPolicy& policy) {
     const auto [known, is_new] = layers_.try_emplace({kind, policy}, ModelPart{0});
     if (!is_new) return known->second;
@@ -125,9 +127,11 @@ StageWork built_stage_work(const Model& model, const Strategy& strategy, const c
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<ModelPart>& parts = work.chunks.emplace_back();
     if (stages.is_first(stage, chunk)) parts.push_back(builder.embedding());
+    if (stages.is_last(stage, chunk) && table_copy_parameters(model, strategy) > 0)
+      parts.push_back(builder.table_copy());
     std::int64_t layer_index = 0;
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, chunk, layer_index++)));
+      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, chunk, layer_index++, kind)));
     if (stages.is_last(stage, chunk)) parts.push_back(builder.head());
   }
   for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.model_order.push_back(chunk);

@@ -55,7 +55,7 @@ struct PartWork {
   }
 };
 
-/// An embedding, a layer or a head: an index into StageWork::parts.
+/// An embedding, a layer, a head, or the last stage's copy of the token table: an index into StageWork::parts.
 using ModelPart = std::size_t;
 
 struct StageWork {

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/workload/layer/recompute_per_op.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
+#include "core/workload/parts/multi_token_prediction.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -44,10 +46,20 @@ bool is_among_first(std::int64_t index, std::int64_t count) {
   return count == 0 || index < count;
 }
 
-bool is_recomputed(const Strategy& strategy, std::int64_t stage, std::int64_t chunk, std::int64_t index) {
+bool is_recomputed(const Strategy& strategy, std::int64_t stage, std::int64_t chunk, std::int64_t index,
+                   LayerKind kind) {
+  const bool only_some = strategy.recompute_layers > 0 || !strategy.stage_recompute_layers.empty();
+  if (is_mtp(kind) && only_some) return false;
   if (!strategy.stage_recompute_layers.empty())
     return index < strategy.stage_recompute_layers.at(static_cast<std::size_t>(strategy.stages().of(stage, chunk)));
   return is_among_first(stage, strategy.recompute_stages) && is_among_first(index, strategy.recompute_layers);
+}
+
+/// Returns the first operator that a recomputed layer repeats, whose input is the layer's.
+std::size_t first_repeated(const std::vector<Operator>& layer) {
+  for (std::size_t i = 0; i < layer.size(); ++i)
+    if (layer[i].name == kMtpStateNorm) return i;
+  return 0;
 }
 
 }  // namespace
@@ -56,12 +68,12 @@ bool recomputes(const Strategy& strategy) {
   return strategy.recompute != Recompute::none || strategy.recompute_modules != 0;
 }
 
-ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk,
-                                   std::int64_t index) {
+ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk, std::int64_t index,
+                                   LayerKind kind) {
   ActivationPolicy policy{false, false, overloaded_experts, 0};
   if (is_among_first(stage, strategy.offload_stages) && is_among_first(index, strategy.offload_layers))
     policy.offloaded = strategy.offload_modules;
-  if (!is_recomputed(strategy, stage, chunk, index)) return policy;
+  if (!is_recomputed(strategy, stage, chunk, index, kind)) return policy;
   policy.recompute_layer = strategy.recompute == Recompute::full;
   policy.recompute_per_op = strategy.recompute == Recompute::per_op;
   policy.recomputed |= strategy.recompute_modules;
@@ -78,17 +90,23 @@ void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolic
     if (!shapes.stack.recompute_unused) drop_unused(layer);
     return;
   }
-  for (Operator& each : layer) {
+  const std::size_t first = first_repeated(layer);
+  for (std::size_t i = first; i < layer.size(); ++i) {
+    Operator& each = layer[i];
     each.recomputed_bytes = std::exchange(each.saved_bytes, 0) + std::exchange(each.attention_core_bytes, 0);
     each.recompute_before = each.recomputed_before = static_cast<std::int64_t>(layer.size()) - 1;
   }
   // Every rank saves the layer's whole input, 2sbh (Korthikanti et al., table 2). A recomputed layer reads from there
   // the input that its first norm would save otherwise.
-  layer.front().saved_bytes = shapes.hidden_bytes();
-  layer.front().recomputed_bytes -= shapes.boundary_bytes();
+  layer[first].saved_bytes = shapes.hidden_bytes();
+  layer[first].recomputed_bytes -= shapes.boundary_bytes();
+  if (first > 0) {  // and the embedding of the later token
+    layer[first + 1].saved_bytes = shapes.boundary_bytes();
+    layer[first + 1].recomputed_bytes -= shapes.boundary_bytes();
+  }
   const bool dense =
       std::any_of(layer.begin(), layer.end(), [](const Operator& each) { return each.name == "mlp_down"; });
-  if (dense && !shapes.stack.recompute_unused) drop_unused(layer);
+  if (dense && first == 0 && !shapes.stack.recompute_unused) drop_unused(layer);
 }
 
 std::int64_t peak_recomputed_bytes(const std::vector<Operator>& layer) {

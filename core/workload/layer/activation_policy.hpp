@@ -23,12 +23,15 @@ struct ActivationPolicy {
 /// Returns whether any layer may recompute something, but for experts that get too many tokens.
 bool recomputes(const Strategy& strategy);
 
-/// Returns the policy of layer `layer_index` of chunk `chunk` of pipeline rank `stage`.
+/// Returns the policy of layer `layer_index` of chunk `chunk` of pipeline rank `stage`. A layer for multi-token
+/// prediction is recomputed where all layers of its stage are, and not where only some are (Megatron-LM,
+/// MultiTokenPredictionLayer._checkpointed_forward(): uniform, but not block).
 ActivationPolicy activation_policy(const Strategy& strategy, std::int64_t stage, std::int64_t chunk,
-                                   std::int64_t layer_index);
+                                   std::int64_t layer_index, LayerKind kind = {});
 
 /// Moves recomputed activations of a layer's operators from saved to recomputed bytes, and sets before whose backward
-/// pass each forward pass is repeated: before that of the last operator that needs its output.
+/// pass each forward pass is repeated: before that of the last operator that needs its output. The look-up of a later
+/// token's embedding, before a layer for multi-token prediction, is not repeated.
 void apply_activation_policy(std::vector<Operator>& layer, const ActivationPolicy& policy, const RankShapes& shapes);
 
 /// Returns the maximum bytes of recomputed activations that are in use at once in the layer's backward pass.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -159,6 +160,7 @@ void record_cost(KernelCosts& costs, const compute::Kernel& kernel, const comput
 }
 
 std::string_view layer_name(const Model& model, LayerKind kind) {
+  if (is_mtp(kind)) return "mtp_layer";
   if (model.architecture) return model.architecture->block_of(kind).name;
   if (kind.windowed) return kind.experts ? "windowed_expert_layer" : "windowed_layer";
   return kind.experts ? "expert_layer" : "layer";

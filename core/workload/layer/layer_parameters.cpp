@@ -46,8 +46,7 @@ std::int64_t parameters_with_experts(const Model& model, std::int64_t experts,
   const std::int64_t tables = model.tied_embeddings ? 1 : (embeds ? 1 : 0) + (has_output ? 1 : 0);
   std::int64_t sum = tables * model.vocabulary * model.hidden + final_norm_parameters(model) +
                      (embeds ? position_parameters(model) : 0);
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.layer_kind(layer);
+  for (const LayerKind kind : all_layers(model)) {
     const PartParameters dense = dense_part(model, kind);
     sum += dense.sharded + dense.replicated + routed_parameters(model, kind, experts, 1);
     sum += sum_over_tables(model, kind, [&](const SharedTables& one) { return (one.*of_tables)(); });
@@ -67,6 +66,11 @@ Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerK
           routed_parameters(model, kind, model.experts / strategy.ep, strategy.etp)};
 }
 
+std::int64_t table_copy_parameters(const Model& model, const Strategy& strategy) {
+  const bool has_table = model.tied_embeddings || strategy.stages().first_and_last_share_rank();
+  return model.mtp_layers > 0 && !has_table ? token_table_parameters(model, strategy.tp) : 0;
+}
+
 Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
   Parameters sum;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
@@ -76,7 +80,9 @@ Parameters stage_parameters(const Model& model, const Strategy& strategy, std::i
     }
   const StageMap stages = strategy.stages();
   if (stages.has_first(stage)) sum.dense += embedding_parameters(model, strategy.tp);
-  if (stages.has_last(stage)) sum.dense += head_parameters(model, strategy.tp, stages.first_and_last_share_rank());
+  if (stages.has_last(stage))
+    sum.dense += head_parameters(model, strategy.tp, stages.first_and_last_share_rank()) +
+                 table_copy_parameters(model, strategy);
   return sum;
 }
 

@@ -27,6 +27,11 @@ std::int64_t replicated_layer_parameters(const Model& model, const Strategy& str
 /// Returns all parameters of pipeline rank `stage` but those of embedding tables that ranks share out.
 Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
 
+/// Returns the parameters of the copy of the token table that the last stage embeds the tokens of multi-token
+/// prediction with: none if the first stage is on the same rank, or the output layer, being tied, is such a copy.
+/// (Megatron-LM then has another matrix, which nothing uses.)
+std::int64_t table_copy_parameters(const Model& model, const Strategy& strategy);
+
 /// Returns what the ranks of a class hold of such tables.
 TableBytes table_bytes(const Model& model, const Strategy& strategy, RankClass rank_class);
 

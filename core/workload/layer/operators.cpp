@@ -116,17 +116,24 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
   if (!has_head(model)) return {};
   RankShapes shapes = rank_shapes(model, strategy);
   shapes.overlap_tensor = false;  // applies to layers only
-  return {norm("final_norm", model, shapes, shapes.sp_region_tokens, shapes.hidden),
-          column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}), cross_entropy(shapes)};
+  std::vector<Operator> operators{norm("final_norm", model, shapes, shapes.sp_region_tokens, shapes.hidden)};
+  const std::int64_t outputs = 1 + model.mtp_layers;
+  if (outputs > 1)  // hidden states of all depths become one tensor, as their gradients do
+    operators.push_back(elementwise("mtp_states", outputs * shapes.sp_region_tokens * shapes.hidden, 4, 4, 0));
+  for (std::int64_t output = 0; output < outputs; ++output) {
+    operators.push_back(column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}));
+    operators.push_back(cross_entropy(shapes));
+  }
+  return operators;
 }
 
 std::int64_t model_flops_per_sequence(const Model& model) {
-  std::int64_t sum = has_head(model) ? 6 * model.sequence * model.hidden * model.vocabulary : 0;
+  const std::int64_t outputs = has_head(model) ? 1 + model.mtp_layers : 0;
+  std::int64_t sum = outputs * 6 * model.sequence * model.hidden * model.vocabulary;
   std::map<LayerKind, std::int64_t> flops;
   Model balanced = model;
   balanced.routing = nullptr;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = balanced.layer_kind(layer);
+  for (const LayerKind kind : all_layers(balanced)) {
     const auto [known, is_new] = flops.try_emplace(kind, 0);
     if (is_new) known->second = matrix_flops(layer_operators(balanced, Strategy{}, kind));
     sum += known->second;

@@ -23,7 +23,7 @@ std::vector<Operator> layer_operators(const Model& model, const Strategy& strate
 /// Appends a part's operators, with its norms and the sum with its input.
 void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& branch, const Strategy& strategy,
                           std::int64_t expert_rank);
-/// Returns the operators of the final norm, the vocabulary layer and the loss.
+/// Returns the operators of the final norm, the vocabulary layer and the loss; behind layers of MTP of further losses.
 std::vector<Operator> head_operators(const Model& model, const Strategy& strategy);
 
 /// Returns the GEMM and attention FLOPs of one sequence, forward and backward, without recomputation, with unpadded

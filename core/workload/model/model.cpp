@@ -43,6 +43,8 @@ const OptionTable<Model>& model_options() {
              {0, 16'777'216}, "tokens"),
       option("window_every", &Model::window_every, "one layer in so many, from the first on, has the window",
              {1, 10'000}),
+      option("mtp_layers", &Model::mtp_layers,
+             "layers behind the model that predict one token further each (multi-token prediction); 0: none", {0, 100}),
       option(
           "architecture", &Model::architecture_text,
           "blocks of parts, and which of them each layer is, where layers are not attention and a feed-forward network "

@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
@@ -125,8 +126,7 @@ RoutingSummary routing_summary(const Model& model, const Strategy& strategy) {
   RoutingSummary result;
   std::int64_t routed = 0, dropped = 0, layers = 0;
   double imbalance = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.layer_kind(layer);
+  for (const LayerKind kind : all_layers(model)) {
     if (!kind.experts) continue;
     const ExpertLoad load = expert_load(model, strategy, kind);
     routed += load.routed, dropped += load.dropped, ++layers;

@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/operators/part.hpp"
 #include "core/workload/parts/attention.hpp"
 #include "core/workload/parts/experts.hpp"
 #include "core/workload/parts/feed_forward.hpp"
+#include "core/workload/parts/multi_token_prediction.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -25,9 +27,16 @@ struct LayerBranch {
 };
 
 /// Calls `visit` with the parts of a layer, in forward order: those of its block, or attention and a feed-forward
-/// network or experts.
+/// network or experts. Around these a layer for multi-token prediction has parts of its own.
 template <class Visitor>
 void for_each_branch(const Model& model, LayerKind kind, Visitor&& visit) {
+  if (is_mtp(kind)) {
+    constexpr BranchOptions kAlone{BranchNorms::none, false};
+    visit(LayerBranch{mtp_input_part(), kAlone, model, kind});
+    for_each_branch(model, inner_kind(model, kind), visit);
+    visit(LayerBranch{mtp_output_part(), kAlone, model, kind});
+    return;
+  }
   if (!model.architecture) {
     visit(LayerBranch{attention_part(), {}, model, kind});
     visit(LayerBranch{kind.experts ? experts_part() : feed_forward_part(), {}, model, kind});

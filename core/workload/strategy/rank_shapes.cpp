@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -68,6 +69,8 @@ std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy
   std::vector<LayerKind> kinds;
   for (std::int64_t layer = layers_before_virtual_stage(model, strategy, virtual_stage); layer < end; ++layer)
     kinds.push_back(model.layer_kind(layer));
+  if (strategy.stages().is_last(stage, chunk))
+    for (std::int64_t layer = 0; layer < model.mtp_layers; ++layer) kinds.push_back(mtp_kind(model));
   return kinds;
 }
 
@@ -140,6 +143,7 @@ void add_expert_shapes(RankShapes& shapes, const Model& model, const Strategy& s
 }
 
 RankShapes rank_shapes(const Model& model, const Strategy& strategy, LayerKind kind) {
+  kind = inner_kind(model, kind);
   RankShapes shapes = stream_shapes(model.architecture ? model.architecture->stream_of(model, kind) : model, strategy);
   if (!model.architecture) {
     add_attention_shapes(shapes, model, strategy_of_part(strategy, data_part::attention), kind);

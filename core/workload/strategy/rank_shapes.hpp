@@ -87,7 +87,7 @@ SplitByCost split_by_cost(const Model& model, std::int64_t stages);
 /// distribute them.
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);
 
-/// Returns the layers of chunk `chunk` of pipeline rank `stage`, in forward order.
+/// Returns the layers of chunk `chunk` of pipeline rank `stage`, in forward order; those of multi-token prediction too.
 std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy, std::int64_t stage,
                                     std::int64_t chunk);
 

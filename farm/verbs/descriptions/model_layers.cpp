@@ -61,8 +61,7 @@ PartRow measured(PartRow row, const std::vector<Operator>& operators) {
 /// Returns how many layers there are of each kind, in the order of their first layers.
 std::vector<std::pair<LayerKind, std::int64_t>> kinds_of(const Model& model) {
   std::vector<std::pair<LayerKind, std::int64_t>> kinds;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.layer_kind(layer);
+  for (const LayerKind kind : core::workload::all_layers(model)) {
     const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == kind; });
     known == kinds.end() ? (void)kinds.emplace_back(kind, 1) : (void)++known->second;
   }
@@ -70,6 +69,11 @@ std::vector<std::pair<LayerKind, std::int64_t>> kinds_of(const Model& model) {
 }
 
 std::string type_of(const Model& model, LayerKind kind, std::size_t index) {
+  if (core::workload::is_mtp(kind)) {
+    const LayerKind inner = core::workload::inner_kind(model, kind);
+    const std::size_t parts = model.architecture ? model.architecture->block_of(inner).branches.size() : 2;
+    return index == 0 ? "mtp_input" : index <= parts ? type_of(model, inner, index - 1) : "mtp_output";
+  }
   if (model.architecture) return model.architecture->block_of(kind).branches[index].type;
   return index == 0 ? "attention" : kind.experts ? "experts" : "mlp";
 }
