@@ -1,5 +1,6 @@
 #include "experiments/import/pipeline_layout.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace manyworlds::experiments::import {
@@ -52,6 +53,11 @@ std::vector<std::int64_t> layers_of_stages(std::string_view expanded) {
       layers.back() += part == 't' ? 1 : 0;
   }
   return layers;
+}
+
+bool has_mtp_before_loss(std::string_view expanded, std::int64_t mtp_layers) {
+  if (std::count(expanded.begin(), expanded.end(), 'm') != mtp_layers) return false;
+  return mtp_layers == 0 || expanded.ends_with(std::string(static_cast<std::size_t>(mtp_layers), 'm') + "L");
 }
 
 }  // namespace manyworlds::experiments::import

@@ -120,6 +120,7 @@ std::int64_t vocabulary(MemoryRow& result, const CsvRow& row) {
 void read_model(MemoryRow& result, const CsvRow& row) {
   Model& model = result.model;
   model.layers = positive(row, "num-layers", 0);
+  model.mtp_layers = count(row, "mtp-num-layers", 0);
   model.hidden = positive(row, "hidden-size", 0);
   model.heads = positive(row, "num-attention-heads", 0);
   model.kv_heads = count(row, "num-query-groups", 0);
@@ -159,6 +160,8 @@ void read_layout(MemoryRow& result, const CsvRow& row) {
   const std::string_view text = row.text("pipeline-model-parallel-layout");
   const auto layout = import::expanded_layout(text);
   if (!layout || text.find(',') != std::string_view::npos) return unsupported(result, "stages laid out by hand");
+  if (!import::has_mtp_before_loss(*layout, result.model.mtp_layers))
+    return unsupported(result, "multi-token prediction before the stage of the loss");
   std::vector<std::int64_t> layers = import::layers_of_stages(*layout);
   const auto sections = static_cast<std::int64_t>(layers.size());
   if (sections % result.strategy.pp != 0) return unsupported(result, "stages laid out by hand");
@@ -259,7 +262,6 @@ void read_strategy(MemoryRow& result, const CsvRow& row) {
 
 /// Refuses what the memory model does not have.
 void check_supported(MemoryRow& result, const CsvRow& row) {
-  if (count(row, "mtp-num-layers", 0) > 0) unsupported(result, "multi-token prediction");
   if (row.given("optimizer") && row.text("optimizer") != "adam")
     unsupported(result, fmt::format("optimizer {}", row.text("optimizer")));
   for (const char* column : {"main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"})

@@ -32,6 +32,7 @@ std::vector<KnownName> direct_arguments() {
       direct("kv-channels", kOne, "model.head_dim", "", "0"),
       direct("seq-length", kOne, "model.sequence"),
       direct("normalization", kOne, "model.norm", "LayerNorm=layer_norm RMSNorm=rms_norm", "layer_norm"),
+      direct("mtp-num-layers", kOne, "model.mtp_layers"),
       direct("untie-embeddings-and-output-weights", kSwitch, "model.tied_embeddings", "false", "true"),
       direct("disable-bias-linear", kSwitch, "model.biases", "false", "true"),
       direct("moe-router-topk", kOne, "model.experts_per_token", "", "2"),

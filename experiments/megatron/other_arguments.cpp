@@ -294,9 +294,8 @@ std::vector<NameGroup> other_arguments() {
       {Fate::refused, "the model is taken from a checkpoint or a file that is not here",
        "moe-use-upcycling num-layers-teacher= te-precision-config-file= use-checkpoint-args "
        "use-mp-args-from-checkpoint-args yaml-cfg= "},
-      {Fate::refused, "multi-token prediction is not modelled",
-       "mtp-detach-heads mtp-hsm mtp-hybrid-override-pattern= mtp-num-layers=0 mtp-standalone "
-       "mtp-use-repeated-layer "},
+      {Fate::refused, "multi-token prediction has layers of its own like the model's last one, all of them trained",
+       "mtp-detach-heads mtp-hsm mtp-hybrid-override-pattern= mtp-standalone mtp-use-repeated-layer "},
       {Fate::refused, "names of earlier versions whose meaning has changed",
        "batch-size= fp4= fp8= moe-layer-recompute warmup= "},
   };

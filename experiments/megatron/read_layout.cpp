@@ -133,7 +133,10 @@ bool MegatronReader::read_stage_layout() {
   if (!given(name)) return false;
   const auto layout = import::expanded_layout(text(name));
   if (!layout) fail(name, fmt::format(" {} is not understood", text(name)));
-  if (layout->find('m') != std::string::npos) fail(name, ": multi-token prediction is not modelled");
+  if (const std::int64_t mtp = count("mtp-num-layers", 0); !import::has_mtp_before_loss(*layout, mtp))
+    fail(name, fmt::format(" {}: layers for multi-token prediction are modelled in the stage of L, before it, as many "
+                           "as --mtp-num-layers, {}",
+                           text(name), mtp));
   const std::vector<std::int64_t> stages = import::layers_of_stages(*layout);
   const auto sections = static_cast<std::int64_t>(stages.size());
   if (sections % pp_ != 0) fail(name, fmt::format(" has {} stages, which are no multiple of pp {}", sections, pp_));

@@ -18,9 +18,9 @@ std::string layers_text(std::int64_t layers) {
   return layers == 1 ? "t" : fmt::format("t*{}", layers);
 }
 
-/// Returns stages in the notation of --pipeline-model-parallel-layout, with E and L on the first and the last:
-/// "Et*5|(t*6|)*14t*5L".
-std::string layout_text(const std::vector<std::int64_t>& stages) {
+/// Returns stages in the notation of --pipeline-model-parallel-layout, with E on the first one, and layers for
+/// multi-token prediction and L on the last: "Et*5|(t*6|)*14t*5mL".
+std::string layout_text(const std::vector<std::int64_t>& stages, std::int64_t mtp_layers) {
   std::string text = "E";
   for (std::size_t i = 0; i < stages.size();) {
     std::size_t end = i + 1;
@@ -30,7 +30,7 @@ std::string layout_text(const std::vector<std::int64_t>& stages) {
     if (end - i > 1)
       text += fmt::format("({}|)*{}", layers_text(stages[i]), end - i);
     else
-      text += layers_text(stages[i]) + (last ? "L" : "|");
+      text += layers_text(stages[i]) + (last ? std::string(static_cast<std::size_t>(mtp_layers), 'm') + "L" : "|");
     i = end;
   }
   return text;
@@ -83,7 +83,7 @@ void MegatronWriter::write_stage_layers(const std::vector<std::int64_t>& stages)
   const bool equal = are_equal(stages, 0), light_ends = !equal && are_equal(stages, 1);
   if (legacy_ || (!equal && !light_ends)) {
     if (!legacy_)
-      return add("pipeline-model-parallel-layout", layout_text(stages),
+      return add("pipeline-model-parallel-layout", layout_text(stages, model_.mtp_layers),
                  {"strategy.split", "strategy.stage_layers", "strategy.virtual_stages", "strategy.empty_layers"});
     if (!equal) note("strategy.stage_layers", "Megatron-LM of 2021 has as many layers in every stage");
     if (chunks > 1) add("num-layers-per-virtual-pipeline-stage", stages.front(), {"strategy.virtual_stages"});

@@ -33,6 +33,7 @@ void MegatronWriter::write_model() {
   write_window();
   if (model_.is_latent()) write_latent_attention();
   if (model_.has_experts()) write_experts();
+  if (model_.mtp_layers > 0 && !legacy_) add("mtp-num-layers", model_.mtp_layers, {"model.mtp_layers"});
   write_vocabulary();
   write_carried();
 }

@@ -220,13 +220,15 @@ void read_deepseek_experts(ConfigReader& reader) {
   read_expert_step(reader, {"moe_layer_freq"});
 }
 
-void leave_out_next_tokens(ConfigReader& reader) {
+void leave_out_next_tokens(ConfigReader& reader, bool like_last_layer) {
   const FoundKey from = reader.find({"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"});
   const std::int64_t layers =
       reader.integer({"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"}, 0);
   if (layers == 0 || !reader.flag({"use_mtp"}, true)) return;
-  reader.leave_out(
-      {from.key, fmt::format("{} {} for multi-token prediction", layers, layers == 1 ? "layer" : "layers"), 0, layers});
+  const std::string option = like_last_layer ? fmt::format(", which model.mtp_layers={} adds", layers) : "";
+  reader.leave_out({from.key,
+                    fmt::format("{} {} for multi-token prediction{}", layers, layers == 1 ? "layer" : "layers", option),
+                    0, layers});
 }
 
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,

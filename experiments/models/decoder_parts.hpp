@@ -42,7 +42,8 @@ void read_latent_decoder(ConfigReader& reader);
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
                                std::string_view other);
 
-/// Layers for the prediction of further tokens, which are left out.
-void leave_out_next_tokens(ConfigReader& reader);
+/// Layers for multi-token prediction, which are left out: a training may be without them, and inference is. Where each
+/// is like the last layer, model.mtp_layers adds them.
+void leave_out_next_tokens(ConfigReader& reader, bool like_last_layer = true);
 
 }  // namespace manyworlds::experiments::models

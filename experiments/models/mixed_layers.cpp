@@ -181,7 +181,7 @@ void read_step(ConfigReader& reader) {
                     layer < dense ? R"("mlp")" : fmt::format(R"({{"experts": {{"correction_bias": {}}}}})", bias)));
     ++layer;
   }
-  leave_out_next_tokens(reader);
+  leave_out_next_tokens(reader, false);  // layers with windows, and heads of their own
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ void read_nemotron_h(ConfigReader& reader) {
   if (letters.find('E') != std::string::npos) read_latent_experts(reader);
   for (const char letter : letters)
     reader.layers().add(std::string(1, letter), "[" + nemotron_part(reader, letter) + "]");
-  leave_out_next_tokens(reader);
+  leave_out_next_tokens(reader, false);  // each is two layers: attention and experts
 }
 
 /// Returns whether each layer has full attention; the others have gated delta nets.

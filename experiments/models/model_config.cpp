@@ -166,17 +166,11 @@ void add_sequence(ConfigReader& reader, ModelConfig& config) {
   config.sequence = learned && limit > 0 ? limit : limit > 0 ? std::min(limit, kUsualSequence) : kUsualSequence;
 }
 
-/// Returns the parameters of a part. Layers stand behind the last one, and each joins its input with an embedding.
+/// Returns the parameters of a part, whose layers are for multi-token prediction.
 std::int64_t parameters_of(const LeftOut& part, core::workload::Model model) {
   const std::int64_t before = core::workload::model_parameters(model);
-  ++model.layers;
-  if (model.architecture != nullptr) {
-    auto longer = std::make_shared<core::workload::Architecture>(*model.architecture);
-    longer->block_by_layer.push_back(longer->block_by_layer.back());
-    model.architecture = std::move(longer);
-  }
-  const std::int64_t layer = core::workload::model_parameters(model) - before;
-  return part.parameters + part.layers * (layer + 2 * model.hidden * model.hidden + 3 * model.hidden);
+  model.mtp_layers = part.layers;
+  return part.parameters + core::workload::model_parameters(model) - before;
 }
 
 /// Says what is left out, and which share of the parameters that is.

@@ -79,7 +79,7 @@ std::vector<NameGroup> other_keys() {
        "distributed.enable_fsdp2_prefetch distributed.fsdp2_*"},
       {Fate::refused, "low-rank adapters are not modelled", "peft.*"},
       {Fate::refused, "quantised weights are not modelled", "quantization.* qat.* fp8.enabled model.quantization*"},
-      {Fate::refused, "multi-token prediction is not modelled",
+      {Fate::refused, "multi-token prediction is not read of its jobs",
        "model.num_nextn_predict_layers model.config.num_nextn_predict_layers model.mtp_*"},
       {Fate::refused, "offloading is not modelled", "distributed.offload_policy distributed.cpu_offload"},
       {Fate::refused, "only some parameters are trained", "freeze_config.*=False/None"},

@@ -13,7 +13,7 @@ struct KeyAlias {
   std::string_view typed, replacement;
 };
 
-constexpr std::array<KeyAlias, 28> kKeyAliases{{
+constexpr std::array<KeyAlias, 30> kKeyAliases{{
     // Megatron-LM and NeMo
     {"tensor_model_parallel_size", "strategy.tp"},
     {"tensor_parallel", "strategy.tp"},
@@ -28,6 +28,7 @@ constexpr std::array<KeyAlias, 28> kKeyAliases{{
     {"seq_length", "model.sequence"},
     {"seq_len", "model.sequence"},
     {"num_layers", "model.layers"},
+    {"mtp_num_layers", "model.mtp_layers"},
     {"ffn_hidden_size", "model.ffn_hidden"},
     {"num_query_groups", "model.kv_heads"},
     {"vocab", "model.vocabulary"},
@@ -40,6 +41,7 @@ constexpr std::array<KeyAlias, 28> kKeyAliases{{
     {"moe_intermediate_size", "model.expert_ffn_hidden"},
     {"vocab_size", "model.vocabulary"},
     {"tie_word_embeddings", "model.tied_embeddings"},
+    {"num_nextn_predict_layers", "model.mtp_layers"},
     {"num_experts", "model.experts"},
     {"num_local_experts", "model.experts"},
     {"num_experts_per_tok", "model.experts_per_token"},

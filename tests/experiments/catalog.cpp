@@ -134,6 +134,27 @@ TEST_CASE("catalog models with experts have the parameters of the released check
   CHECK(parameters("mixtral-8x22b") == 140'620'634'112);
 }
 
+TEST_CASE("layers for multi-token prediction have the parameters that released checkpoints add") {
+  const auto added = [](const std::string& name) {
+    const auto parameters = [&](const char* layers) {
+      const Sweep sweep = read("base: {model: {like: " + name + ", mtp_layers: " + layers +
+                               "}, cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}");
+      return core::workload::model_parameters(sweep.experiments.at(0).config().configuration.model);
+    };
+    return parameters("1") - parameters("0");
+  };
+  // docs/facts/architectures.md, sections 3, 4 and 7.
+  CHECK(added("deepseek-v3") == 11'610'068'224 - 256);  // besides: a correction bias per expert
+  CHECK(added("glm-5") == 9'952'920'576);
+  CHECK(static_cast<double>(added("qwen3.5-27b")) == Approx(425e6).margin(0.5e6));
+  CHECK(static_cast<double>(added("qwen3.5-35b-a3b")) == Approx(845e6).margin(0.5e6));
+  CHECK(static_cast<double>(added("qwen3.5-122b-a10b")) == Approx(2'524e6).margin(0.5e6));
+  // Nemotron's are two layers each, attention and experts, which no single layer of the model is.
+  CHECK(error_of("base: {model: {like: nemotron3-super-120b-a12b, mtp_layers: 1}, cluster: {like: dgx_h100_superpod, "
+                 "nodes: 1}, strategy: {global_batch: 8}}")
+            .find("mtp_of_last_layer") != std::string::npos);
+}
+
 TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
   const TemporaryFolder folder;
   folder.put("gpus/mine.yaml",

@@ -248,8 +248,9 @@ TEST_CASE("a job is an experiment whose messages name the lines of its file") {
 }
 
 TEST_CASE("what is not certain, not known or not modelled is refused with its line") {
-  CHECK(refusal("\n" + script("--mtp-num-layers 1")) ==
-        ":2: --mtp-num-layers 1: multi-token prediction is not modelled");
+  CHECK(refusal("\n" + script("--mtp-use-repeated-layer")) ==
+        ":2: --mtp-use-repeated-layer: multi-token prediction has layers of its own like the model's last one, all of "
+        "them trained");
   CHECK(refusal(script("--mtp-num-layers 0 --optimizer adam")) == "(no error)");
   CHECK(refusal(script("--optimizer muon")) == ":1: --optimizer muon: only Adam with states in 32 bits is modelled");
   CHECK(refusal(script("--tensor-model-paralel-size 8")) ==
@@ -333,6 +334,21 @@ TEST_CASE("layers are split over stages as Megatron-LM splits them") {
   CHECK_FALSE(import::expanded_layout("Et*99999999999|").has_value());
   CHECK(import::layers_of_stages("Ettt|tt|mL") == std::vector<std::int64_t>{3, 2, 0});
   CHECK_FALSE(import::expanded_layout(std::string(100, '(')).has_value());
+}
+
+TEST_CASE("layers for multi-token prediction are read with the layout that has them before the loss") {
+  const std::string rope = "--position-embedding-type rope --pipeline-model-parallel-size 4 ";
+  const auto read = [&](const std::string& more) { return job_of(script(rope + more)); };
+  CHECK(value_of(read("--mtp-num-layers 2"), "model.mtp_layers") == "2");
+  const Job laid_out = read("--mtp-num-layers 1 --pipeline-model-parallel-layout 'Ettt|(tt|)*2tmL'");
+  CHECK(value_of(laid_out, "model.mtp_layers") == "1");
+  CHECK(value_of(laid_out, "strategy.stage_layers") == "[3, 2, 2, 1]");
+  const std::string why =
+      ": layers for multi-token prediction are modelled in the stage of L, before it, as many as --mtp-num-layers, ";
+  CHECK(refusal(script(rope + "--mtp-num-layers 1 --pipeline-model-parallel-layout 'Etttt|tttt|m|L'")) ==
+        ":1: --pipeline-model-parallel-layout Etttt|tttt|m|L" + why + "1");
+  CHECK(refusal(script(rope + "--pipeline-model-parallel-layout 'Ettt|(tt|)*2tmL'")) ==
+        ":1: --pipeline-model-parallel-layout Ettt|(tt|)*2tmL" + why + "0");
 }
 
 TEST_CASE("a dump of arguments in a log is read as the arguments that it comes from") {

@@ -88,7 +88,11 @@ TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left 
   const auto why = [](const std::string& columns, const std::string& values) {
     return read(kColumns + columns + "\nt,dev,h100,5000,1,1,8,1024,12,512,8," + values + "\n").at(0).unsupported;
   };
-  CHECK(why("mtp-num-layers", "1") == "multi-token prediction");
+  CHECK(why("mtp-num-layers,position-embedding-type", "1,rope") == "");
+  const std::string mtp = "mtp-num-layers,position-embedding-type,pipeline-model-parallel-layout";
+  CHECK(why(mtp, "1,rope,Et*12mL") == "");
+  for (const char* apart : {"1,rope,Et*12m|L", "1,rope,Et*12L", "0,rope,Et*12mL"})
+    CHECK(why(mtp, apart) == "multi-token prediction before the stage of the loss");
   CHECK(why("optimizer", "muon") == "optimizer muon");
   CHECK(why("optimizer", "adam") == "");
   CHECK_THAT(why("recompute-granularity,recompute-modules", "selective,[moe_act]"), Catch::Contains("moe_act"));
@@ -176,7 +180,7 @@ TEST_CASE("tests of other models: each is predicted within 5 %, or named") {
                         {"bert", 3},     // eight ranks of a tensor group and eight stages on more GPUs than are named
                         {"hybrid", 2},   // with elastic widths; and a row of another model
                         {"mimo", 1},     //
-                        {"mixtral", 2},  // DeepSeek-V3 with multi-token prediction
+                        {"mixtral", 2},  // DeepSeek-V3 on more GPUs than are named
                         {"nemotron", 3}});
   CHECK(described.mean() <= 0.03);
   CHECK(mixtral.mean() <= 0.05);
