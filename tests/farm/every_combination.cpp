@@ -269,8 +269,6 @@ TEST_CASE("every fabric, transport and collective together: all of it arrives on
         const auto shape = collective_of(configuration, core::collective::name_of(kind), algorithm.name, 200'003);
         REQUIRE(shape.algorithm == algorithm.algorithm);
         for (const Transport& transport : transports) {
-          // Known and not mended: senders that EQDS's only server does not reach in time time out without an end.
-          if (algorithm.name == std::string("parameter_server") && transport.kind == "eqds") continue;
           configuration.transport = transport;
           check_combination(configuration, shape, marks);
         }

@@ -102,13 +102,14 @@ void Network::enqueue(Port& port, std::uint32_t link, std::uint32_t index) {
 }
 
 /// Handles a data packet that does not fit: either it or the last queued packet is trimmed, with probability 1/2 each
-/// (NDP, section 3.1).
+/// (NDP, section 3.1). Only switches trim: what a GPU that relays has sent itself has not left it, and stays whole.
 template <class PortPolicy>
 [[gnu::noinline]] void Network::trim_or_enqueue(Port& port, std::uint32_t link, std::uint32_t index) {
   const Packet& packet = slab_[index];
   const std::uint64_t random_bits = splitmix64(static_cast<std::uint64_t>(packet.path) << 32 ^ packet.number ^
                                                static_cast<std::uint64_t>(packet.hop) << 56);
-  if ((random_bits & 1) != 0 && !port.queue.empty() && slab_[port.queue.tail].bytes >= packet.bytes) {
+  const bool has_other = !port.queue.empty() && slab_[port.queue.tail].hop != 0;
+  if ((random_bits & 1) != 0 && has_other && slab_[port.queue.tail].bytes >= packet.bytes) {
     const std::uint32_t last = port.queue.pop_last(slab_);
     port.waiting_bytes -= slab_[last].bytes;
     append(port, index);

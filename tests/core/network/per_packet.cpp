@@ -230,6 +230,36 @@ TEST_CASE("every byte arrives once on any port, spread and loss, and nothing is 
   CHECK(repeats > 100);
 }
 
+TEST_CASE("a GPU that relays another's packets trims those, not its own, and both transfers end") {
+  // Two nodes of two GPUs, on two rails: packets of gpu1 to gpu2 go over gpu0, whose own wait for the same cable.
+  auto graph = std::make_shared<Graph>();
+  for (int i = 0; i < 4; ++i) graph->add_vertex(VertexKind::gpu, "gpu" + std::to_string(i));
+  for (int i = 0; i < 2; ++i) graph->add_vertex(VertexKind::scale_up_switch, "node" + std::to_string(i));
+  for (int i = 0; i < 2; ++i) graph->add_vertex(VertexKind::network_switch, "rail" + std::to_string(i));
+  for (std::uint32_t gpu = 0; gpu < 4; ++gpu) {
+    graph->add_cable(gpu, 4 + gpu / 2, LinkKind::scale_up, 3'600'000'000'000, kMicrosecond / 2);
+    graph->add_cable(gpu, 6 + gpu % 2, LinkKind::network, 400'000'000'000, kMicrosecond);
+  }
+  graph->gpus_relay = true;
+  const Time packet = serialization_ps(kFull, 400'000'000'000);
+  constexpr std::int64_t kPackets = 400;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    EqdsParameters parameters;
+    parameters.payload_bytes = kPayload;
+    parameters.seed = seed;
+    Eqds engine(trimming(), parameters, std::make_shared<ForwardingTables>(graph));
+    for (const std::uint32_t from : {0u, 1u}) engine.start(engine.add_route(from, 2), kPackets * kPayload, from, from);
+    std::vector<std::uint32_t> ended;
+    while (ended.size() < 2 && engine.now() < 10 * kMillisecond) engine.run(10 * kMillisecond, ended);
+    CAPTURE(seed, engine.now());
+    REQUIRE(ended.size() == 2);
+    CHECK(engine.now() >= 2 * kPackets * packet);  // all of it crosses one NIC
+    CHECK(engine.now() < 3 * kPackets * packet);
+    CHECK(engine.network().counters().trims > 0);
+    CHECK(engine.network().counters().drops == 0);
+  }
+}
+
 TEST_CASE("renamed switches and links change nothing") {
   // The same tree with its switches' cables laid in the same order from every switch, but numbered the other way round.
   const auto plain = k_ary_tree(4);
