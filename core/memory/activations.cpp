@@ -7,6 +7,7 @@
 
 #include "core/memory/allocator.hpp"
 #include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/parameters.hpp"
@@ -76,6 +77,7 @@ std::int64_t largest_gradient(const std::vector<Operator>& operators) {
 LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const LayerKey& key) {
   std::vector<Operator> operators = workload::layer_operators(model, strategy, key.kind, key.expert_rank);
   workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy, key.kind));
+  if (key.policy.recompute_layer) workload::keep_input(operators, model, strategy, key.kind);
   LayerBytes layer;
   layer.saved = saved(operators);
   layer.offloaded = workload::offloaded_bytes(operators, key.policy);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 
@@ -85,6 +86,7 @@ class StageBuilder {
     if (!is_new) return known->second;
     std::vector<Operator> operators = layer_operators(model_, strategy_, kind, expert_rank_);
     apply_activation_policy(operators, policy, rank_shapes(model_, strategy_, kind));
+    if (policy.recompute_layer) keep_input(operators, model_, strategy_, kind);
     const std::int64_t offloaded = offloaded_bytes(operators, policy);
     known->second =
         add(layer_name(model_, kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));

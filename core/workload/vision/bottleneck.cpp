@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/workload/operators/part_input.hpp"
 #include "core/workload/vision/vision_parts.hpp"
 
 namespace manyworlds::core::workload {
@@ -42,7 +43,7 @@ const OptionTable<Bottleneck>& bottleneck_options() {
   return table;
 }
 
-class BottleneckPart final : public LayerPart {
+class BottleneckPart final : public LayerPart, public ReshapesStream {
  public:
   explicit BottleneckPart(const Bottleneck& options) : options_(options) {}
 
@@ -102,6 +103,11 @@ class BottleneckPart final : public LayerPart {
     const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
     return std::max(2 * on.shapes.hidden_bytes(),
                     on.shapes.hidden_bytes() + 2 * sizes.reduce.inputs * sizes.input_positions);
+  }
+
+  PartInput input(const PartOnRank& on) const override {
+    const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
+    return {2 * sizes.reduce.inputs * sizes.input_positions, true};
   }
 
  private:

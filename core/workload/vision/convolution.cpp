@@ -1,6 +1,7 @@
 // A convolution over two dimensions, and a ReLU behind it.
 #include <fmt/format.h>
 
+#include "core/workload/operators/part_input.hpp"
 #include "core/workload/vision/vision_parts.hpp"
 
 namespace manyworlds::core::workload {
@@ -30,7 +31,7 @@ const OptionTable<Convolution>& convolution_options() {
   return table;
 }
 
-class ConvolutionPart final : public LayerPart {
+class ConvolutionPart final : public LayerPart, public ReshapesStream {
  public:
   explicit ConvolutionPart(const Convolution& options) : options_(options) {}
 
@@ -63,6 +64,11 @@ class ConvolutionPart final : public LayerPart {
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const ConvolutionShape each = shape(on.model, on.shapes.tokens);
     return options_.input_gradient ? 2 * each.inputs * each.input_positions() : 0;
+  }
+
+  PartInput input(const PartOnRank& on) const override {
+    const ConvolutionShape each = shape(on.model, on.shapes.tokens);
+    return {2 * each.inputs * each.input_positions(), true};
   }
 
  private:

@@ -1,6 +1,7 @@
 // Maxima or means of windows.
 #include <algorithm>
 
+#include "core/workload/operators/part_input.hpp"
 #include "core/workload/vision/vision_parts.hpp"
 
 namespace manyworlds::core::workload {
@@ -25,7 +26,7 @@ const OptionTable<Pooling>& pooling_options() {
   return table;
 }
 
-class PoolingPart final : public LayerPart {
+class PoolingPart final : public LayerPart, public ReshapesStream {
  public:
   explicit PoolingPart(const Pooling& options) : options_(options) {}
 
@@ -53,11 +54,14 @@ class PoolingPart final : public LayerPart {
   }
 
   /// The gradient of the input.
-  std::int64_t working_bytes(const PartOnRank& on) const override {
-    return 2 * channels(on) * on.shapes.tokens * options_.stride * options_.stride;
-  }
+  std::int64_t working_bytes(const PartOnRank& on) const override { return input_bytes(on); }
+
+  PartInput input(const PartOnRank& on) const override { return {input_bytes(on), options_.of == Pool::max}; }
 
  private:
+  std::int64_t input_bytes(const PartOnRank& on) const {
+    return 2 * channels(on) * on.shapes.tokens * options_.stride * options_.stride;
+  }
   std::int64_t channels(const PartOnRank& on) const {
     return options_.channels > 0 ? options_.channels : on.shapes.hidden;
   }

@@ -243,6 +243,38 @@ TEST_CASE("parts of images save as much more as there are more samples, and less
   }
 }
 
+TEST_CASE("a recomputed layer keeps the tensor that its first part reads, and recomputes what it would save besides") {
+  // conv3 of ResNet-50: 28 x 28 positions of 512 channels, from the 56 x 56 of 256 channels of conv2.
+  struct Layer {
+    const char* type;
+    OptionSet own;
+    I input;      // elements of a sample
+    bool unread;  // its backward pass needs nothing of its input
+  };
+  const I samples = 4, wide = 56 * 56, narrow = 28 * 28;
+  const std::vector<Layer> layers = {
+      {"bottleneck", {{"inputs", I{256}}, {"stride", I{2}}}, 256 * wide, false},
+      {"bottleneck", {}, 512 * narrow, false},
+      {"bottleneck", {{"inputs", I{256}}}, 256 * narrow, false},
+      {"convolution", {{"inputs", I{3}}, {"stride", I{2}}}, 3 * wide, false},
+      {"pooling", {{"of", std::string("max")}}, 512 * wide, false},
+      {"pooling", {{"of", std::string("average")}}, 512 * wide, true},
+  };
+  for (const Layer& layer : layers) {
+    CAPTURE(layer.type, layer.input);
+    const Model model = of_images(layer.type, layer.own, 512, 28);
+    Strategy strategy = layout(1, 1, samples, 8);
+    const auto bytes_of_layer = [&] {
+      return memory::layer_bytes(model, strategy, {model.layer_kind(0), activation_policy(strategy, 0, 0, 0)});
+    };
+    const memory::LayerBytes whole = bytes_of_layer();
+    strategy.recompute = Recompute::full;
+    const memory::LayerBytes recomputed = bytes_of_layer();
+    CHECK(recomputed.saved.bytes == 2 * samples * layer.input);
+    CHECK(recomputed.recomputed == whole.saved.bytes - (layer.unread ? 0 : 2 * samples * layer.input));
+  }
+}
+
 TEST_CASE("convolutions that take over norms leave the sum at the end of a bottleneck") {
   const auto block = [](const std::string& fused) {
     return operators_of(of_images("bottleneck", {{"fused_norms", fused}}, 256, 14), layout(1, 1, 1, 1));
