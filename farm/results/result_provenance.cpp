@@ -1,5 +1,6 @@
 // The provenance of results: what they took, where and with what software. None of it is part of the reproducible
 // results.
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <map>
@@ -22,13 +23,26 @@ struct Totals {
   std::int64_t of_same_steps = 0, of_same_collectives = 0;
 };
 
-/// Returns the link-hops of each collective that was a task of its own.
-std::map<core::sharing::Key, std::int64_t> hops_of_collectives(const Plan& plan, const OutcomeOf& outcome) {
-  std::map<core::sharing::Key, std::int64_t> hops;
+/// A collective that was a task of its own, and how often it ran alone on its links in steps.
+struct CollectiveUse {
+  std::int64_t link_hops = 0, times = 0;
+};
+using CollectiveUses = std::map<core::sharing::Key, CollectiveUse>;
+
+CollectiveUses unused_collectives(const Plan& plan, const OutcomeOf& outcome) {
+  CollectiveUses uses;
   for (std::uint32_t task = 0; task < plan.collectives.size(); ++task)
     if (outcome(task).ok())
-      hops[plan.collectives[task].key] = decode_collective(outcome(task).bytes).result.counters.link_hops;
-  return hops;
+      uses[plan.collectives[task].key].link_hops = decode_collective(outcome(task).bytes).result.counters.link_hops;
+  return uses;
+}
+
+/// Returns the link-hops that steps did not simulate: those of each collective's uses but one. A collective that always
+/// shared its links with others was planned, but never used.
+std::int64_t hops_taken_over(const CollectiveUses& uses) {
+  std::int64_t sum = 0;
+  for (const auto& [key, use] : uses) sum += use.link_hops * std::max<std::int64_t>(0, use.times - 1);
+  return sum;
 }
 
 std::int64_t total_uses(const std::vector<core::step::SubsimulationUse>& all) {
@@ -39,8 +53,7 @@ std::int64_t total_uses(const std::vector<core::step::SubsimulationUse>& all) {
 
 Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
   Totals totals;
-  const std::map<core::sharing::Key, std::int64_t> hops = hops_of_collectives(plan, outcome);
-  for (const auto& [key, of_one] : hops) totals.of_same_collectives -= of_one;
+  CollectiveUses uses = unused_collectives(plan, outcome);
   const auto tasks = plan.task_of_step(static_cast<std::uint32_t>(plan.steps.size()));
   for (std::uint32_t task = 0; task < tasks; ++task) {
     const Outcome& task_outcome = outcome(task);
@@ -53,8 +66,7 @@ Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
       totals.transferred += step.link_hops * experiments;
       totals.of_same_steps += step.link_hops * (experiments - 1);
       for (const auto& used : step.collectives)
-        if (const auto of_one = hops.find(used.key); of_one != hops.end())
-          totals.of_same_collectives += of_one->second * used.times;
+        if (const auto known = uses.find(used.key); known != uses.end()) known->second.times += used.times;
       totals.kernel_uses += total_uses(step.kernels) * experiments;
       totals.collective_uses += total_uses(step.collectives) * experiments;
       totals.episode_uses += total_uses(step.episodes) * experiments;
@@ -68,6 +80,7 @@ Totals totals_of(const Plan& plan, const OutcomeOf& outcome) {
     sum.link_hops += effort.link_hops;
     sum.cpu_s += effort.cpu_s;
   }
+  totals.of_same_collectives = hops_taken_over(uses);
   return totals;
 }
 

@@ -221,6 +221,36 @@ TEST_CASE("provenance adds up what this run computed apart from what it was give
   CHECK(io::canonical_bytes(now) == io::canonical_bytes(later));
 }
 
+TEST_CASE("link-hops of equal collectives are those of uses beyond the first, and none of what no step used") {
+  const auto sweep = small_sweep("axes: {strategy.global_batch: [16, 32]}\n");
+  const SweepJob job(serialize_job(sweep, {}));
+  const Plan& plan = job.plan();
+  auto outcomes = run_all(job);
+  const auto skipped = [&] {
+    io::Results results = make_results(sweep, plan, looking_into(outcomes));
+    add_provenance(results, plan, looking_into(outcomes), {}, true, std::nullopt);
+    return provenance_number(results, "link_hops_skipped_collectives");
+  };
+  double expected = 0;
+  for (std::uint32_t collective = 0; collective < plan.collectives.size(); ++collective) {
+    std::int64_t uses = 0;
+    for (std::uint32_t step = 0; step < plan.steps.size(); ++step)
+      for (const auto& used : core::step::decode_step(outcomes[plan.task_of_step(step)].bytes).collectives)
+        if (used.key == plan.collectives[collective].key) uses += used.times;
+    const auto alone = decode_collective(outcomes[collective].bytes).result.counters.link_hops;
+    for (std::int64_t use = 1; use < uses; ++use) expected += static_cast<double>(alone);
+  }
+  CHECK(expected > 0);
+  CHECK(skipped() == expected);
+  for (std::uint32_t step = 0; step < plan.steps.size(); ++step) {  // as if all had shared their links with others
+    std::string& bytes = outcomes[plan.task_of_step(step)].bytes;
+    auto result = core::step::decode_step(bytes);
+    result.collectives.clear();
+    bytes = encode(result);
+  }
+  CHECK(skipped() == 0);
+}
+
 TEST_CASE("a sweep of experiments beyond their limit skipped nothing, and its summary does not say so") {
   const auto sweep = small_sweep("", {"limit.link_hops=1"});
   const SweepJob job(serialize_job(sweep, {}));
