@@ -14,6 +14,7 @@
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/yaml.hpp"
 #include "farm/search/catalog_values.hpp"
+#include "farm/search/model_shape.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -178,51 +179,11 @@ std::string SweepDocument::render(const std::string& name) {
   return yaml + "objective: tokens_per_s_per_gpu\n";
 }
 
-struct ModelShape {
-  std::string name, like;    // of the model, and how a document names it
-  bool has_sequence = true;  // false: the document says nothing of it, and it is assumed
-  std::int64_t layers = 0, heads = 0, kv_heads = 0, experts = 0, sequence = 0;
-};
-
-ModelShape model_shape_of(const SearchedJob& job) {
-  const auto number = [&](const char* key) {
-    const auto found = job.model.find(key);
-    return found == job.model.end() ? 0 : std::stoll(found->second);
-  };
-  ModelShape result;
-  result.name = job.name;
-  result.layers = number("layers");
-  result.heads = number("heads");
-  result.kv_heads = number("kv_heads") == 0 ? result.heads : number("kv_heads");
-  result.experts = number("experts");
-  result.sequence = number("sequence");
-  return result;
-}
-
-ModelShape model_shape_of(const SearchOptions& options, const experiments::Catalog& catalog) {
-  if (options.job) return model_shape_of(*options.job);
-  const auto& [name, model] = catalog.find_named("models", options.model, source_node("--model"));
-  ModelShape result;
-  result.name = result.like = name;
-  if (!model.note.empty())  // of a file, which the document may be far away from
-    result.like = nlohmann::json(std::filesystem::absolute(options.model).lexically_normal().string()).dump();
-  result.layers = integer_value(model, "layers", 0);
-  result.heads = integer_value(model, "heads", 0);
-  result.kv_heads = integer_value(model, "kv_heads", result.heads);
-  result.experts = integer_value(model, "experts", 0);
-  result.has_sequence = options.sequence || model.assumed_sequence == 0;
-  result.sequence = options.sequence.value_or(integer_value(model, "sequence", model.assumed_sequence));
-  for (const auto& [key, value] : {std::pair("layers", result.layers), std::pair("heads", result.heads)})
-    if (value == 0) throw core::InputError(fmt::format("'{}' of {} is in no catalog", key, name), "--model");
-  if (result.sequence == 0)
-    throw core::InputError(fmt::format("{} has no sequence of its own; give one", name), "--sequence");
-  return result;
-}
-
 /// Returns the pipeline sizes that divide the layers, or the layers with embedding and head counted as layers.
 LinkedAxes stages(const ModelShape& shape, std::int64_t gpus) {
   LinkedAxes result{{"pp", "empty_layers"}, {}};
-  for (std::int64_t pp = 1; pp <= std::min({gpus, kMaxStages, shape.layers + kEmbeddingHeadLayers}); ++pp)
+  const std::int64_t most = shape.has_tables ? 1 : shape.layers + kEmbeddingHeadLayers;
+  for (std::int64_t pp = 1; pp <= std::min({gpus, kMaxStages, most}); ++pp)
     if (gpus % pp == 0)
       for (const std::int64_t empty : {std::int64_t{0}, kEmbeddingHeadLayers})
         if ((shape.layers + empty) % pp == 0 && (empty == 0 || pp > 1))
@@ -275,7 +236,7 @@ LinkedAxes tensor_sizes(const ModelShape& shape, std::int64_t gpus_per_node) {
   LinkedAxes result{{"tp"}, {}};
   if (shape.experts > 0) result.keys.emplace_back("etp");
   for (std::int64_t tp = 1; tp <= gpus_per_node; ++tp) {
-    if (gpus_per_node % tp != 0 || shape.heads % tp != 0 || shape.kv_heads % tp != 0) continue;
+    if (gpus_per_node % tp != 0 || !shape.divides_over(tp)) continue;
     for (const std::int64_t etp : {std::int64_t{1}, tp}) {
       Texts row{std::to_string(tp)};
       if (shape.experts > 0) row.push_back(std::to_string(etp));
@@ -283,6 +244,22 @@ LinkedAxes tensor_sizes(const ModelShape& shape, std::int64_t gpus_per_node) {
     }
   }
   return result;
+}
+
+/// Returns the micro-batches: of samples of one token, such as images, as many as each GPU has. Of a model with
+/// embedding tables all of a GPU's samples are one.
+Sizes micro_batches(const ModelShape& shape, std::int64_t gpus, std::int64_t batch) {
+  if (shape.has_tables && batch % gpus != 0)
+    throw core::InputError(
+        fmt::format("{} samples are no multiple of {} GPUs, which share the embedding tables of {} and have one "
+                    "micro-batch each",
+                    batch, gpus, shape.name),
+        "--global-batch");
+  if (shape.has_tables) return {batch / gpus};
+  if (shape.sequence > 1) return powers_of_two(std::min(kMaxMicroBatch, batch));
+  Sizes sizes = powers_of_two(batch / gpus);
+  if (sizes.back() < batch / gpus) sizes.push_back(batch / gpus);
+  return sizes;
 }
 
 /// Adds the sizes of expert parallelism and the dispatchers: that of the stack, if it copies no tokens, or HybridEP's.
@@ -366,12 +343,13 @@ SearchSpace search_space(const SearchOptions& options, const experiments::Catalo
   document.add(stages(shape, gpus));
   if (const Sizes context_sizes = powers_of_two(shape.sequence / kMinTokensPerRank); context_sizes.size() > 1)
     document.add("cp", texts_of(context_sizes));
-  document.add("micro_batch", texts_of(powers_of_two(std::min(kMaxMicroBatch, batch))));
+  document.add("micro_batch", texts_of(micro_batches(shape, gpus, batch)));
   const std::string attention = text_value(entry, "attention");
   const bool fused = !attention.empty() && attention != "unfused";  // stores nothing that `selective` would drop
   document.add("recompute", fused ? Texts{"none", "full"} : Texts{"none", "selective", "full"});
   document.add(tensor_sizes(shape, machines.gpus_per_node));
   if (shape.experts > 0) add_expert_axes(document, shape, gpus, entry);
+  if (shape.has_tables) document.add("ep", texts_of({gpus}));
   Texts wanted = document.take("strategy.schedule");
   if (wanted.empty()) wanted = schedules_wanted(options, entry);
   document.add(schedules(shape, wanted, document.take("strategy.virtual_stages")));

@@ -244,6 +244,45 @@ TEST_CASE("the document of a search has all that was said, and is the sweep by i
   }
 }
 
+TEST_CASE("a search of an architecture tries the tensor-parallel sizes that all of its parts divide over") {
+  const experiments::Catalog catalog;
+  std::size_t without_heads = 0;
+  for (const auto& [name, entry] : catalog.entries("models")) {
+    if (!entry.values.contains("architecture")) continue;
+    CAPTURE(name);
+    without_heads += !entry.values.contains("heads");
+    SearchOptions words = small_words({"pp=1", "cp=1", "zero=1", "recompute=none", "assume=2021"});
+    words.model = name;
+    words.sequence.reset();
+    if (entry.assumed_sequence > 0) words.sequence = 4'096;
+    const auto sweep = experiments::parse_sweep(search_space(words, catalog).yaml, "search.yaml", {}, catalog);
+    CHECK(!sweep.experiments.empty());
+    for (const auto& excluded : sweep.excluded)
+      if (excluded.rule == "parts_by_ranks") CHECK_THAT(excluded.reason, !Catch::Contains(", tp "));
+  }
+  CHECK(without_heads >= 12);
+}
+
+TEST_CASE("a search of a model with embedding tables has all GPUs share them, and one micro-batch each") {
+  SearchOptions words = small_words({"assume=2021"});
+  words.model = "dlrm", words.sequence.reset(), words.global_batch = 55'296;  // MLPerf's: 864 samples a GPU
+  using Values = std::set<std::string>;
+  CHECK(values_of(words, "strategy.ep") == Values{"64"});
+  CHECK(values_of(words, "strategy.micro_batch") == Values{"864"});
+  CHECK(values_of(words, "strategy.tp") == Values{"1"});
+  CHECK(values_of(words, "strategy.pp") == Values{"1"});
+  words.global_batch = 100;
+  CHECK_THROWS_WITH(search_space(words, experiments::Catalog()),
+                    Catch::StartsWith("--global-batch") && Catch::Contains("no multiple of 64 GPUs"));
+}
+
+TEST_CASE("a search of a network of images tries micro-batches up to all samples of a GPU") {
+  SearchOptions words = small_words({"assume=2021", "zero=1", "recompute=none"});
+  words.model = "resnet-50", words.sequence.reset(), words.global_batch = 64 * 48;
+  CHECK(values_of(words, "strategy.micro_batch") == std::set<std::string>{"1", "2", "4", "8", "16", "48"});
+  CHECK(values_of(words, "strategy.tp") == std::set<std::string>{"1"});
+}
+
 TEST_CASE("a search of a model whose layers are no multiple gives the ends lighter stages") {
   SearchOptions words = small_words({"micro_batch=1", "zero=1"});
   words.model = "qwen3-235b-a22b";  // 94 layers
