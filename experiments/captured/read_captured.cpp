@@ -11,7 +11,6 @@
 #include "experiments/captured/step_program.hpp"
 #include "experiments/graphs/graph_programs.hpp"
 #include "experiments/graphs/group_dimensions.hpp"
-#include "experiments/graphs/job_file.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/records/rank_groups.hpp"
 #include "experiments/text/text.hpp"
@@ -246,7 +245,7 @@ programs::Imported read_captured(const std::vector<std::string>& paths, const Re
   Words words;
   std::vector<RankRecord> records;
   for (const std::string& file : files)
-    records.push_back(parse_record(graphs::read_job_file(file, kMaxRecordBytes), file, words));
+    records.push_back(parse_record(import::read_table_text(file, kMaxRecordBytes), file, words));
   std::string name = paths.front();
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   return import_records(std::move(records), words, table, options, groups, name);

@@ -13,7 +13,6 @@
 #include "experiments/chakra/comm_groups.hpp"
 #include "experiments/chakra/trace.hpp"
 #include "experiments/graphs/graph_programs.hpp"
-#include "experiments/graphs/job_file.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/text/text.hpp"
 
@@ -388,7 +387,7 @@ auto with_files(const std::string& prefix, const TraceOptions& options, const Us
   const std::uint32_t files = count_traces(prefix);
   const std::string groups = options.groups_path.empty() ? std::string() : import::read_text(options.groups_path);
   const Load load = [&](std::uint32_t rank) {
-    return TraceFile{path_of(prefix, rank), graphs::read_job_file(path_of(prefix, rank), kMaxTraceBytes)};
+    return TraceFile{path_of(prefix, rank), import::read_table_text(path_of(prefix, rank), kMaxTraceBytes)};
   };
   return use(JobReader(files, load, groups, prefix, options));
 }

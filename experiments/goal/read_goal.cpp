@@ -5,7 +5,7 @@
 #include "core/base/error.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/graphs/graph_programs.hpp"
-#include "experiments/graphs/job_file.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::goal {
 namespace {
@@ -118,7 +118,7 @@ programs::Imported import_goal(std::string_view text, const std::string& name, c
 }
 
 programs::Imported read_goal(const std::string& path, const GoalOptions& options) {
-  return import_goal(graphs::read_job_file(path, kMaxGoalBytes), path, options);
+  return import_goal(import::read_table_text(path, kMaxGoalBytes), path, options);
 }
 
 }  // namespace manyworlds::experiments::goal

@@ -1,14 +1,13 @@
 // The bytes of a file that may be compressed by gzip, as a stream that never holds more than a buffer of them.
 #pragma once
 
-#include <zlib.h>
-
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <streambuf>
 #include <string>
 #include <vector>
+
+#include "experiments/text/gzip_file.hpp"
 
 namespace manyworlds::experiments::kineto {
 
@@ -24,14 +23,9 @@ class ByteStream : public std::streambuf {
   int_type underflow() override;
 
  private:
-  struct CloseFile {
-    void operator()(gzFile file) const { gzclose(file); }
-  };
-  [[noreturn]] void fail(const char* why) const;
-
   std::string path_;
   Progress progress_;
-  std::unique_ptr<gzFile_s, CloseFile> file_;
+  import::GzipFile file_;
   std::vector<char> buffer_;
 };
 

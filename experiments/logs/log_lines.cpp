@@ -1,26 +1,15 @@
 #include "experiments/logs/log_lines.hpp"
 
-#include <sys/stat.h>
-#include <zlib.h>
-
-#include <cerrno>
-#include <cstring>
-#include <memory>
+#include <algorithm>
 #include <vector>
 
-#include "core/base/error.hpp"
+#include "experiments/text/gzip_file.hpp"
 
 namespace manyworlds::experiments::logs {
 namespace {
 
-using core::InputError;
-
 constexpr char kEscape = '\x1b';
 constexpr std::size_t kChunk = 1u << 20;
-
-struct CloseFile {
-  void operator()(gzFile file) const { gzclose(file); }
-};
 
 /// Returns the place behind the terminal escape that begins at `at`.
 std::size_t behind_escape(std::string_view line, std::size_t at) {
@@ -67,23 +56,10 @@ void clean_line(std::string_view line, std::string& result) {
 }
 
 void read_lines(const std::string& path, const LineSplitter::Receiver& receiver) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0)
-    throw InputError(fmt::format("cannot be read: {}", std::strerror(errno)), path);
-  if (S_ISDIR(status.st_mode)) throw InputError("is a folder; give the file of a log", path);
-  const std::unique_ptr<gzFile_s, CloseFile> file(gzopen(path.c_str(), "rb"));
-  if (file == nullptr) throw InputError(fmt::format("cannot be read: {}", std::strerror(errno)), path);
+  import::GzipFile file(path, "the file of a log");
   LineSplitter lines(receiver);
   std::vector<char> chunk(kChunk);
-  for (;;) {
-    const int bytes = gzread(file.get(), chunk.data(), static_cast<unsigned>(chunk.size()));
-    if (bytes > 0) lines.add({chunk.data(), static_cast<std::size_t>(bytes)});
-    int code = Z_OK;
-    gzerror(file.get(), &code);
-    if (code == Z_ERRNO) throw InputError(fmt::format("cannot be read: {}", std::strerror(errno)), path);
-    if (bytes < 0 || (bytes == 0 && code == Z_BUF_ERROR)) throw InputError("its compressed data are damaged", path);
-    if (bytes == 0) break;
-  }
+  while (const std::size_t bytes = file.read(chunk.data(), chunk.size())) lines.add({chunk.data(), bytes});
   lines.finish();
 }
 

@@ -9,10 +9,10 @@
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "experiments/graphs/graph_programs.hpp"
-#include "experiments/graphs/job_file.hpp"
 #include "experiments/msccl/algorithm.hpp"
 #include "experiments/msccl/check_algorithm.hpp"
 #include "experiments/msccl/given_algorithms.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::msccl {
 namespace {
@@ -228,7 +228,7 @@ programs::Imported import_algorithm(std::string_view text, const std::string& na
 }
 
 programs::Imported read_algorithm(const std::string& path, const AlgorithmOptions& options) {
-  return import_algorithm(graphs::read_job_file(path, kMaxBytes), path, options);
+  return import_algorithm(import::read_table_text(path, kMaxBytes), path, options);
 }
 
 }  // namespace manyworlds::experiments::msccl

@@ -9,11 +9,11 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/graphs/job_file.hpp"
 #include "experiments/nccl_logs/flight_agreement.hpp"
 #include "experiments/nccl_logs/logged_job.hpp"
 #include "experiments/profiler_events/communication.hpp"
 #include "experiments/programs/ranks_text.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::nccl_logs {
 namespace {
@@ -227,7 +227,7 @@ programs::Imported read_flight_recorder(const std::vector<std::string>& paths, c
       throw InputError("does not have its rank at the end of its name, as nccl_trace_rank_3 does", path);
     const auto [known, is_new] = by_rank.emplace(*rank, path);
     if (!is_new) throw InputError(fmt::format("is of rank {}, as is {}", *rank, known->second), path);
-    dumps.push_back(parse_flight_dump(graphs::read_job_file(path, kMaxDumpBytes), path));
+    dumps.push_back(parse_flight_dump(import::read_table_text(path, kMaxDumpBytes), path));
     dumps.back().rank = *rank;
   }
   std::sort(dumps.begin(), dumps.end(), [](const FlightDump& a, const FlightDump& b) { return a.rank < b.rank; });

@@ -9,9 +9,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/graphs/job_file.hpp"
 #include "experiments/nccl_logs/inspector_log.hpp"
 #include "experiments/nccl_logs/logged_job.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::nccl_logs {
 namespace {
@@ -240,7 +240,7 @@ programs::Imported import_inspector(const std::vector<std::pair<std::string, std
 
 programs::Imported read_inspector(const std::vector<std::string>& paths) {
   std::vector<std::string> bytes;
-  for (const std::string& path : paths) bytes.push_back(graphs::read_job_file(path, kMaxLogBytes));
+  for (const std::string& path : paths) bytes.push_back(import::read_table_text(path, kMaxLogBytes));
   std::vector<std::pair<std::string, std::string_view>> texts;
   for (std::size_t i = 0; i < paths.size(); ++i) texts.emplace_back(paths[i], bytes[i]);
   return import_inspector(texts);

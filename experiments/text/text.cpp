@@ -43,6 +43,8 @@ class Source {
 
   bool is_folder() const { return S_ISDIR(status_.st_mode); }
   bool is_pipe() const { return S_ISFIFO(status_.st_mode); }
+  /// Returns how many bytes a regular file has; 0 of anything else.
+  std::size_t size() const { return S_ISREG(status_.st_mode) ? static_cast<std::size_t>(status_.st_size) : 0; }
 
   /// Reads at most `max_bytes` bytes, waiting until there are some; returns 0 at the end.
   std::size_t read(char* to, std::size_t max_bytes) const {
@@ -74,24 +76,38 @@ class Source {
 
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, and a gzip header
+constexpr std::size_t kFirstBuffer = 64u << 10, kMaxRatio = 64;
 
 [[noreturn]] void fail_size(std::size_t max_bytes, const std::string& name) {
   throw InputError(fmt::format("larger than {} bytes", max_bytes), name);
 }
 
+/// Makes room for twice as much text, and one byte more than it may have, by which a longer one shows.
+void grow(std::string& text, std::size_t max_bytes) {
+  text.resize(std::min(std::max(2 * text.size(), kFirstBuffer), max_bytes) + 1);
+}
+
+/// Beyond the size of a table, text has at most 64 bytes for each compressed one.
 std::string decompressed(std::string data, const std::string& path, std::size_t max_bytes) {
+  max_bytes = std::min(max_bytes, std::max(kMaxTableBytes, kMaxRatio * data.size()));
   z_stream stream{};
   MANYWORLDS_CHECK(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib cannot start");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> owner(&stream, inflateEnd);
-  std::string text(max_bytes + 1, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(data.data());
   stream.avail_in = static_cast<uInt>(data.size());
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(text.size());
-  const int result = inflate(&stream, Z_FINISH);
-  if (stream.avail_out == 0) fail_size(max_bytes, path);
-  if (result != Z_STREAM_END) throw InputError("its compressed data are damaged", path);
-  text.resize(text.size() - stream.avail_out);
+  std::string text;
+  std::size_t size = 0;
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    grow(text, max_bytes);
+    stream.next_out = reinterpret_cast<Bytef*>(text.data() + size);
+    stream.avail_out = static_cast<uInt>(text.size() - size);
+    result = inflate(&stream, Z_NO_FLUSH);
+    size = text.size() - stream.avail_out;
+    if (size > max_bytes) fail_size(max_bytes, path);
+    if (result != Z_STREAM_END && (result != Z_OK || stream.avail_out > 0))
+      throw InputError("its compressed data are damaged", path);
+  }
+  text.resize(size);
   text.shrink_to_fit();
   return text;
 }
@@ -121,12 +137,13 @@ std::string read_text(const std::string& path, std::size_t max_bytes) {
   const Source source(path);
   if (source.is_folder()) throw InputError("is a folder; give a file", path);
   if (source.is_pipe()) source.wait(kFifoTimeout_ms);
-  std::string text(max_bytes + 1, '\0');
+  if (source.size() > max_bytes) fail_size(max_bytes, path);
+  std::string text(source.size() + 1, '\0');
   std::size_t size = 0;
-  while (size < text.size()) {
-    const std::size_t received = source.read(text.data() + size, text.size() - size);
-    if (received == 0) break;
+  while (const std::size_t received = source.read(text.data() + size, text.size() - size)) {
     size += received;
+    if (size > max_bytes) break;
+    if (size == text.size()) grow(text, max_bytes);
   }
   if (size == 0 && source.is_pipe())
     throw InputError("is a pipe and nobody writes to it; start the writer first, or give a file", path);

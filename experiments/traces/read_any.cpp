@@ -1,7 +1,6 @@
 #include "experiments/traces/read_any.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <array>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "experiments/programs/program_file.hpp"
 #include "experiments/simai/collectives_file.hpp"
 #include "experiments/simai/workload_file.hpp"
+#include "experiments/text/gzip_file.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::traces {
@@ -26,13 +26,14 @@ namespace {
 constexpr std::size_t kHeadBytes = 64u << 10;
 constexpr std::size_t kMaxProgramBytes = 256u << 20;
 
-/// Returns the first bytes of a file, which may be compressed by gzip; nothing if there is no such file.
+/// Returns the first bytes of a file, which may be compressed by gzip; nothing if it cannot be read.
 std::string head_of(const std::string& path) {
-  const std::unique_ptr<gzFile_s, void (*)(gzFile)> file(gzopen(path.c_str(), "rb"), [](gzFile one) { gzclose(one); });
-  if (!file) return "";
   std::string head(kHeadBytes, '\0');
-  const int read = gzread(file.get(), head.data(), static_cast<unsigned>(head.size()));
-  head.resize(read < 0 ? 0 : static_cast<std::size_t>(read));
+  try {
+    head.resize(import::GzipFile(path, "a file").read(head.data(), head.size()));
+  } catch (const core::InputError&) {
+    return "";
+  }
   return head;
 }
 
