@@ -11,6 +11,7 @@
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/config/measured_shapes.hpp"
+#include "experiments/config/stage_split.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -164,6 +165,7 @@ void set_strategy(ExperimentConfig& config, const Settings& settings) {
   strategy.dp = config.cluster.gpus() % replica == 0 ? config.cluster.gpus() / replica : 0;
   if (strategy.pp > 1 && config.cluster.nodes > 1)
     strategy.stack.host_collective_us += config.cluster.pipeline_host_us * static_cast<double>(strategy.tp);
+  list_split_layers(config, settings);
 }
 
 }  // namespace

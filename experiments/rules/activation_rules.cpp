@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/step/layout/layer_split.hpp"
 #include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -91,7 +92,8 @@ std::vector<Rule> stage_rules() {
              if (s.split == LayerSplit::even && (layers + s.empty_layers) % stages == 0) return std::nullopt;
              if (s.split == LayerSplit::light_ends && fits_light_ends(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::light_last && fits_light_last(layers, stages)) return std::nullopt;
-             if (s.split == LayerSplit::by_cost) return std::nullopt;  // checked by stages_by_cost
+             if (s.split == LayerSplit::by_cost) return std::nullopt;   // checked by stages_by_cost
+             if (core::step::is_weighed(s.split)) return std::nullopt;  // checked by stages_by_weight
              return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(s, layers, stages));
            }),
       rule("stages_by_cost", "strategy.split",
@@ -106,6 +108,17 @@ std::vector<Rule> stage_rules() {
              if (stages <= head + 3) return std::nullopt;
              return fmt::format("layers {}, stages {}, of which {} have nothing", e.configuration.model.layers, stages,
                                 stages - head - 3);
+           }),
+      rule("stages_by_weight", "strategy.split",
+           "split by_parameters, by_time and by_memory need a layer for every stage, but for a first one with the "
+           "embedding and a last one with the head; by_memory needs ranks with one chunk, and a schedule that does not "
+           "follow from times",
+           {"by construction: memory of a rank with several chunks is not that of one stage"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Strategy& s = e.configuration.strategy;
+             if (!core::step::is_weighed(s.split) || !s.stage_layers.empty()) return std::nullopt;
+             const std::string why = core::step::why_no_split(e.configuration);
+             return why.empty() ? std::nullopt : Violation(why);
            }),
       rule("listed_layers", "strategy.stage_layers",
            "stage_layers lists every stage (there are pp x virtual_stages, dualpipe: pp), at least one layer in "
@@ -182,7 +195,7 @@ std::vector<Rule> activation_rules() {
            "stage_recompute_layers lists every stage (there are pp x virtual_stages, dualpipe: pp) with no more layers "
            "than it has, and goes with recompute or recompute_modules, without recompute_layers and recompute_stages",
            {"Sun et al., AdaPipe, ASPLOS 2024: stages recompute what they need",
-            {"layers_by_stages", "stages_by_cost", "listed_layers", "empty_layers_fit"}},
+            {"layers_by_stages", "stages_by_cost", "stages_by_weight", "listed_layers", "empty_layers_fit"}},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              const auto& listed = s.stage_recompute_layers;

@@ -255,7 +255,7 @@ void run_variants(Explained& explained, const TaskProgress& on_progress) {
 
 std::string layout_text(const Experiment& layout, const io::Results& results, const std::string& name) {
   const ResultRow row{results.experiments, 0};
-  std::string text = heading(row, name);
+  std::string text = heading(row, name) + split_text(layout);
   if (row.ran()) {
     text += fmt::format("step time         {:.6f} s\n{}tokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
                         row.number("step_time_s"), interval_text(row), row.number("tokens_per_s_per_gpu"),

@@ -6,6 +6,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/program/step_parts.hpp"
+#include "experiments/config/stage_split.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
 
@@ -49,6 +50,11 @@ std::string time_basis_text(const ResultRow& row) {
       "kernel times      {:.1f} % measured, {:.1f} % interpolated, {:.1f} % modelled, {:.1f} % guessed\n",
       100 * row.number("time_measured"), 100 * row.number("time_interpolated"), 100 * row.number("time_modelled"),
       100 * row.number("time_guessed"));
+}
+
+std::string split_text(const experiments::Experiment& experiment) {
+  const std::string split = experiments::split_text(experiment.config(), experiment.settings);
+  return split.empty() ? "" : fmt::format("split             {}\n", split);
 }
 
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment) {

@@ -25,6 +25,8 @@ std::string gib_text(double bytes);
 std::string guesses_text(const ResultRow& row);
 /// Returns the interval of the step time, its basis and the guesses in it; empty if there is none.
 std::string interval_text(const ResultRow& row);
+/// Returns the layers of stages that follow from what these weigh; empty if the experiment's split is another.
+std::string split_text(const experiments::Experiment& experiment);
 /// Returns the parts of the step time of a row that ran.
 std::string breakdown_text(const ResultRow& row);
 /// Returns what the time of its kernels is based on.

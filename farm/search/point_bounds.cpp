@@ -61,6 +61,16 @@ core::step::Replicas replicas_of(const OpenKeys& open) {
   return open.replicas ? core::step::Replicas::open : core::step::Replicas::counted;
 }
 
+/// Whether layers of stages follow from keys that are open, so that those of a configuration say nothing of the
+/// others'.
+bool moves_layers(const Experiment& experiment, const OpenKeys& open) {
+  const std::string split = experiment.settings.text("strategy.split");
+  return (split == "by_time" || split == "by_memory") && (open.recompute || open.replicas || open.stage_recompute);
+}
+
+/// Below every step.
+constexpr core::Time kNothingKnown = 1;
+
 }  // namespace
 
 PointBounds::PointBounds(const Space& space) : space_(space), viewer_(space) {
@@ -80,7 +90,12 @@ std::vector<PointBound> PointBounds::of(const std::vector<Space::Point>& points,
     const Configuration configuration = viewer_.configuration_of(*experiment);
     const OpenKeys open = space_.open_keys_of(points[i]);
     if (open.stages()) bound.points *= count_of_choices(configuration, choices_of(open));
-    const std::optional<core::Time> step = least_step(configuration, open);
+    if (open.stages() && moves_layers(*experiment, open))
+      throw core::InputError(fmt::format("what stages recompute cannot be any under split {}, which follows from it",
+                                         experiment->settings.text("strategy.split")),
+                             space_.sweep().name);
+    const std::optional<core::Time> step =
+        moves_layers(*experiment, open) ? kNothingKnown : least_step(configuration, open);
     if (!step) continue;
     steps.emplace_back().step_ps = *step;
     add_row(std::move(*experiment));

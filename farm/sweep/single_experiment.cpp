@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
+#include "experiments/config/stage_split.hpp"
 #include "farm/results/step_text.hpp"
 
 namespace manyworlds::farm {
@@ -54,6 +55,9 @@ nlohmann::ordered_json experiment_json(const experiments::Sweep& sweep, const io
   nlohmann::ordered_json object{{"name", sweep.name}, {"assumed", sweep.assumed}};
   for (const io::Column& column : row.table.columns)
     std::visit([&](const auto& values) { object[column.name] = values.at(0); }, column.values);
+  const experiments::Experiment& experiment = sweep.experiments.front();
+  if (const auto config = experiment.config(); !experiments::split_text(config, experiment.settings).empty())
+    object["stage_layers"] = config.configuration.strategy.stage_layers;
   if (sweep.measured && row.ran())
     object["measured"] = {{"step_time_s", sweep.measured->step_time_s},
                           {"source", sweep.measured->source},

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/network/transports/registry.hpp"
+#include "core/step/layout/layer_split.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/parts/expert_load.hpp"
@@ -60,6 +61,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
     return parallel;
   }
   const workload::Strategy& s = configuration.strategy;
+  MANYWORLDS_CHECK(!is_weighed(s.split) || !s.stage_layers.empty(), "layers of {} stages are not listed", s.pp);
   return {s.tp,
           s.cp,
           s.dp,

@@ -26,11 +26,14 @@ const OptionTable<Strategy>& strategy_options() {
              "model chunks per pipeline rank: two or more for interleaved, 2 for V-shaped schedules and DualPipe",
              {1, 1'024}),
       choice("schedule", &Strategy::schedule, schedule_names(), "pipeline schedule"),
-      choice("split", &Strategy::split, {"even", "light_ends", "light_last", "by_cost"},
-             "distribution of layers over the pp x virtual_stages chunks. even: the same number in each; light_ends: "
-             "one fewer in the first and the last, which have embedding and head; light_last: the last chunk has the "
-             "remaining layers; by_cost: layers and head in order, each chunk until its share of their weights is "
-             "passed (nanotron)"),
+      choice(
+          "split", &Strategy::split,
+          {"even", "light_ends", "light_last", "by_cost", "by_parameters", "by_time", "by_memory"},
+          "distribution of layers over the pp x virtual_stages chunks. even: the same number in each; light_ends: "
+          "one fewer in the first and the last, which have embedding and head; light_last: the last chunk has the "
+          "remaining layers; by_cost: layers and head in order, each chunk until its share of their weights is "
+          "passed (nanotron); by_parameters, by_time, by_memory: the largest chunk has as few parameters (DeepSpeed), "
+          "takes as little modelled time forward and backward, or needs as little memory on its rank as can be"),
       integer_list("stage_layers", &Strategy::stage_layers,
                    "layers of each of the pp x virtual_stages virtual stages (dualpipe: pp), in model order; none: as "
                    "split distributes them",

@@ -152,6 +152,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
     }
     text += "\n";
   }
+  if (row.text("status") == "ran" || row.text("status") == "out_of_memory")
+    text += split_text(sweep.experiments.front());
   if (row.text("status") != "ran") text += memory_text(row, sweep.experiments.front());
   if (row.text("status") == "out_of_memory") text += fitting_text(fitting_neighbours(sweep.experiments.front()));
   if (row.text("status") != "ran") return text;

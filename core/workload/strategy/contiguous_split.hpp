@@ -1,0 +1,21 @@
+// A sequence in as many contiguous parts as are asked for, whose largest cost is as small as can be.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace manyworlds::core::workload {
+
+/// What a part costs that has items `begin` to `end` - 1: no less than 0, and no less if it has further ones at its
+/// end.
+using PartCost = std::function<std::int64_t(std::size_t part, std::int64_t begin, std::int64_t end)>;
+
+/// Returns how many of `items` each part has such that the largest cost is least, exactly (dynamic programming over the
+/// parts and the items before them). Part i has `least[i]` items or more. Of several such splits it is the one whose
+/// first part has fewest items, then the second, and so on. Returns nothing if there are too few items.
+std::optional<std::vector<std::int64_t>> contiguous_split(std::int64_t items, const std::vector<std::int64_t>& least,
+                                                          const PartCost& cost);
+
+}  // namespace manyworlds::core::workload

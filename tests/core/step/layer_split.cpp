@@ -1,0 +1,204 @@
+// Splits by parameters, time and memory beside all splits, which are weighed as steps are built: by the work of stages,
+// and by the footprints of their ranks.
+#include "core/step/layout/layer_split.hpp"
+
+#include <functional>
+#include <set>
+
+#include "core/memory/footprint.hpp"
+#include "core/step/layout/rank_layout.hpp"
+#include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
+#include "tests/core/step/step_configurations.hpp"
+#include "tests/core/workload/architecture_models.hpp"
+
+using namespace manyworlds::tests;
+using workload::LayerSplit;
+
+namespace {
+
+using Layers = std::vector<std::int64_t>;
+
+/// Visits all splits in lexicographic order: at least a layer for each stage but the first and the last.
+void visit_splits(const step::Configuration& configuration, const std::function<void(const Layers&)>& visit) {
+  const std::int64_t stages = configuration.strategy.stages().count();
+  Layers split;
+  const std::function<void(std::int64_t)> extend = [&](std::int64_t left) {
+    const std::int64_t stage = std::ssize(split);
+    if (stage == stages) {
+      if (left == 0) visit(split);
+      return;
+    }
+    const bool is_end = stages > 1 && (stage == 0 || stage == stages - 1);
+    for (std::int64_t layers = is_end ? 0 : 1; layers <= left; ++layers) {
+      split.push_back(layers);
+      extend(left - layers);
+      split.pop_back();
+    }
+  };
+  extend(configuration.model.layers);
+}
+
+Time kernels_of(const workload::PhaseList& pass) {
+  Time sum = 0;
+  for (const workload::Phase& phase : pass)
+    for (const workload::WorkItem& work : phase.ops)
+      if (const workload::KernelWork* kernel = work.kernel()) sum += kernel->cost.ps;
+  return sum;
+}
+
+/// Returns the longest forward and backward pass of a chunk.
+std::int64_t longest_chunk(const step::Configuration& configuration) {
+  Time longest = 0;
+  for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) {
+    const workload::StageWork work =
+        stage_work(configuration.model, configuration.strategy, configuration.gpu_of(rank_class), rank_class);
+    for (const auto& chunk : work.chunks) {
+      Time sum = 0;
+      for (const workload::ModelPart part : chunk)
+        sum += kernels_of(work.of(part).forward) + kernels_of(work.of(part).backward);
+      longest = std::max(longest, sum);
+    }
+  }
+  return longest;
+}
+
+std::int64_t largest_footprint(const step::Configuration& configuration) {
+  std::int64_t largest = 0;
+  for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration)))
+    largest = std::max(largest, memory::footprint(configuration.model, configuration.strategy,
+                                                  configuration.gpu_of(rank_class), rank_class)
+                                    .total());
+  return largest;
+}
+
+/// Returns the most parameters of a virtual stage, with a table for the head.
+std::int64_t most_parameters(const step::Configuration& configuration) {
+  const workload::Model& model = configuration.model;
+  const workload::Strategy& s = configuration.strategy;
+  std::int64_t most = 0, layer = 0;
+  for (std::size_t stage = 0; stage < s.stage_layers.size(); ++stage) {
+    std::int64_t sum = stage == 0 ? workload::embedding_parameters(model, s.tp) : 0;
+    for (std::int64_t i = 0; i < s.stage_layers[stage]; ++i) {
+      const workload::Parameters own = layer_parameters(model, s, model.layer_kind(layer++));
+      sum += own.dense + own.experts;
+    }
+    if (stage + 1 == s.stage_layers.size())
+      sum += workload::final_norm_parameters(model) + workload::token_table_parameters(model, s.tp);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+std::int64_t weight_of(const step::Configuration& configuration, LayerSplit split) {
+  if (split == LayerSplit::by_parameters) return most_parameters(configuration);
+  return split == LayerSplit::by_time ? longest_chunk(configuration) : largest_footprint(configuration);
+}
+
+/// Requires a split to be the first of all whose largest stage is least; returns whether it is another than of equal
+/// numbers of layers.
+bool require_best(step::Configuration configuration, LayerSplit split) {
+  configuration.strategy.split = split;
+  if (!step::why_no_split(configuration).empty()) return false;
+  const Layers layers = step::split_layers(configuration);
+  configuration.strategy.split = LayerSplit::even;
+  Layers best;
+  std::int64_t least = INT64_MAX;
+  visit_splits(configuration, [&](const Layers& candidate) {
+    configuration.strategy.stage_layers = candidate;
+    const std::int64_t weight = weight_of(configuration, split);
+    if (weight < least) least = weight, best = candidate;
+  });
+  CAPTURE(static_cast<int>(split), layers, best);
+  REQUIRE(layers == best);
+  std::int64_t largest = 0, before = 0;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    largest = std::max(largest, step::stage_weight(configuration, split, stage, before, before + layers[stage]));
+    before += layers[stage];
+  }
+  REQUIRE(largest == least);
+  const auto [fewest, most] = std::minmax_element(layers.begin(), layers.end());
+  return *most > *fewest + 1;
+}
+
+constexpr LayerSplit kWeighed[] = {LayerSplit::by_parameters, LayerSplit::by_time, LayerSplit::by_memory};
+
+/// Layers of three kinds in an order without a period.
+workload::Model hybrid(workload::Model model) {
+  using workload::branch_of;
+  model.heads = 8;
+  return described(model,
+                   {{branch_of(model, "mamba2", {{"heads", std::int64_t{16}}, {"groups", std::int64_t{8}}})},
+                    {branch_of(model, "attention")},
+                    {branch_of(model, "mlp")}},
+                   {0, 2, 0, 1, 2, 0, 2});
+}
+
+}  // namespace
+
+TEST_CASE("splits by parameters, time and memory are the best of all") {
+  int uneven = 0, mixed = 0, recomputing = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    step::Configuration configuration = draw_configuration(seed);
+    workload::Strategy& s = configuration.strategy;
+    if (s.pp == 1) continue;
+    configuration.model.layers = s.stages().count() + 2;
+    configuration.model.vocabulary = seed % 2 == 0 ? 2'048 : 16'384;
+    configuration = with_context_and_experts(std::move(configuration), seed);
+    if (s.recompute == workload::Recompute::full && seed % 2 == 0) s.recompute_layers = 1, ++recomputing;
+    if (seed % 7 == 3) {  // the later half of the machines is slower
+      compute::Gpu slow = configuration.gpu;
+      slow.speed_factor = 0.5;
+      configuration.other_gpus = {slow};
+      configuration.kind_of_gpu.assign(configuration.graph->gpus, 0);
+      std::fill(configuration.kind_of_gpu.begin() + configuration.graph->gpus / 2, configuration.kind_of_gpu.end(), 1);
+      ++mixed;
+    }
+    CAPTURE(seed, s.pp, s.virtual_stages, configuration.model.layers);
+    for (const LayerSplit split : kWeighed) uneven += require_best(configuration, split) ? 1 : 0;
+  }
+  CHECK(uneven > 10);
+  CHECK(mixed > 2);
+  CHECK(recomputing > 2);
+}
+
+TEST_CASE("splits are the best of all for every schedule, and for layers of an architecture") {
+  std::set<std::string> by_memory;
+  for (std::uint64_t seed = 1; seed <= std::size(workload::schedules()); ++seed) {
+    const workload::ScheduleType& type = workload::schedules()[seed - 1];
+    if (type.chunks == workload::ScheduleType::kAsWritten) continue;
+    step::Configuration configuration = with_schedule(draw_configuration(seed), type);
+    configuration.strategy.zero = 0;
+    configuration.model = hybrid(configuration.model);
+    configuration.strategy.tp = 1;
+    configuration.strategy.sequence_parallel = configuration.strategy.stack.overlap_tensor = false;
+    configuration.strategy.dp = configuration.graph->gpus / configuration.strategy.pp;
+    configuration.strategy.global_batch = 2 * configuration.strategy.pp * configuration.strategy.dp;
+    if (configuration.strategy.stages().count() > configuration.model.layers) continue;
+    CAPTURE(type.name);
+    for (const LayerSplit split : kWeighed) require_best(configuration, split);
+    configuration.strategy.split = LayerSplit::by_memory;
+    if (step::why_no_split(configuration).empty()) by_memory.insert(type.name);
+  }
+  CHECK(by_memory.contains("1f1b"));
+  CHECK_FALSE(by_memory.contains("interleaved"));
+  CHECK_FALSE(by_memory.contains("zb_1p"));
+}
+
+TEST_CASE("the first stages of 1F1B hold more micro-batches, and so have fewer layers by memory") {
+  step::Configuration configuration = config_of({}, 1, 4, 8);
+  configuration.model.layers = 24;
+  configuration.model.sequence = 1'024;  // activations outweigh states
+  configuration.model.vocabulary = 128;
+  configuration.strategy.split = LayerSplit::by_memory;
+  const Layers layers = step::split_layers(configuration);
+  CAPTURE(layers);
+  CHECK(std::is_sorted(layers.begin(), layers.end()));
+  CHECK(layers.front() < layers.back());
+}
+
+TEST_CASE("a configuration whose layers are not listed is not laid out") {
+  step::Configuration configuration = config_of({}, 1, 4, 8);
+  configuration.strategy.split = LayerSplit::by_time;
+  CHECK_THROWS_WITH(parallel_config_of(configuration), Catch::Contains("layers of 4 stages are not listed"));
+}
