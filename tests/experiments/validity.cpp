@@ -59,8 +59,8 @@ const std::vector<Breach> kBreaches{
     {"architecture_recompute", {"strategy.recompute=per_op", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},
     {"stages_of_networks",
      {"strategy.pp=2",
-      "model.architecture={networks: {a: {hidden: 32, blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: mlp}, layers: "
-      "a}}}"}},
+      "model.architecture={networks: {a: {hidden: 32, blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: "
+      "{cross_attention: {keys: 32}}}, layers: a}}}"}},
     {"tables_by_data_parallel_ranks",
      {"model.sequence=1", "strategy.tp=1", "model.architecture={blocks: {a: {tables: {rows: [64]}}}, layers: aaaa}"}},
     {"mtp_of_last_layer", {"model.mtp_layers=1", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},

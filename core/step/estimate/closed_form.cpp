@@ -16,6 +16,7 @@
 #include "core/workload/parts/expert_load.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/stage_boundaries.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -190,11 +191,11 @@ class Estimator {
   }
 
   double transfer_s() const {
-    const workload::RankShapes shapes = workload::rank_shapes(configuration_.model, strategy_);
+    const workload::StageBoundary boundary = workload::mean_boundary(configuration_.model, strategy_);
     const std::int64_t stride = strategy_.tp * strategy_.cp * strategy_.dp;
-    const double sent = collective_s(2, stride, Kind::send, shapes.transfer_bytes());
-    if (!shapes.scatters_transfers()) return sent;
-    return sent + collective_s(strategy_.tp, 1, Kind::all_gather, shapes.boundary_bytes());
+    const double sent = collective_s(2, stride, Kind::send, boundary.transfer_bytes);
+    if (!workload::rank_shapes(configuration_.model, strategy_).scatters_transfers()) return sent;
+    return sent + collective_s(strategy_.tp, 1, Kind::all_gather, boundary.bytes);
   }
 
   /// Collectives not yet joined, and their ends.

@@ -8,6 +8,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/stage_boundaries.hpp"
 
 namespace manyworlds::core::step {
 
@@ -32,8 +33,8 @@ Time ChunkReductions::least() const {
 }
 
 Time RankWorks::transfer_ps() {
-  const std::int64_t bytes = workload::rank_shapes(configuration_.model, strategy_).transfer_bytes();
-  return least_.of(Role::send_forward, Kind::send, bytes);
+  const workload::StageBoundary boundary = workload::least_boundary(configuration_.model, strategy_);
+  return least_.of(Role::send_forward, Kind::send, boundary.transfer_bytes);
 }
 
 RankContent RankWorks::content_of(const workload::RankClass& rank_class) const {

@@ -16,6 +16,7 @@
 #include "core/workload/parts/routed_experts.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/stage_boundaries.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -272,7 +273,7 @@ class Weigher {
 
   SentBytes transfer() const {
     if (strategy_.pp == 1) return {};
-    return sent(Kind::send, workload::rank_shapes(model_, strategy_).transfer_bytes(), 2,
+    return sent(Kind::send, workload::mean_boundary(model_, strategy_).transfer_bytes, 2,
                 strategy_.tp * strategy_.cp * strategy_.dp);
   }
 

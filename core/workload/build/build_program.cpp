@@ -22,6 +22,7 @@
 #include "core/workload/schedule/schedule.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/stage_boundaries.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -88,6 +89,8 @@ class ProgramAssembler {
         replicas_(make_replica_traffic(model, strategy, work_, builder_)),
         host_(work_, gpu, orders[static_cast<std::size_t>(stage_)], builder_) {
     for (const auto& parts : work_.chunks) chunks_.emplace_back(work_, parts, strategy.chunk_micro_batches());
+    for (std::int64_t stage = 0; stage <= stage_map_.count(); ++stage)
+      boundaries_.push_back(stage_boundary(model, strategy, stage));
   }
 
   Program build() {
@@ -250,7 +253,7 @@ class ProgramAssembler {
     if (!to || to->rank == stage_) return;
     const auto sent =
         transfer(p2p_channel(pass.forward(), stage_map_.is_reversed(pass.forward() ? pass.chunk : to->chunk), true),
-                 builder_.all_work_so_far());
+                 boundary_of(!pass.forward(), pass.chunk), builder_.all_work_so_far());
     if (!strategy_.stack.overlap_transfers) pending_sends_.push_back(sent);
   }
 
@@ -279,12 +282,12 @@ class ProgramAssembler {
     auto& posted = arrivals.posted;
     while (!posted.contains({pass.micro_batch, pass.chunk}) && posted.size() < arrivals.expected.size()) {
       const auto& next = arrivals.expected[posted.size()];
-      posted.emplace(next, transfer(channel, {}));
+      posted.emplace(next, transfer(channel, boundary_of(pass.forward(), next.second), {}));
     }
     std::uint32_t op = posted.at({pass.micro_batch, pass.chunk});
     if (shapes_.scatters_transfers())
-      op = builder_.collective(Stream::tensor, Role::tensor, collective::Kind::all_gather, shapes_.boundary_bytes(),
-                               "gather of a transfer", {op});
+      op = builder_.collective(Stream::tensor, Role::tensor, collective::Kind::all_gather,
+                               boundary_of(pass.forward(), pass.chunk).bytes, "gather of a transfer", {op});
     builder_.wait_for(op);
     return op;
   }
@@ -302,9 +305,14 @@ class ProgramAssembler {
     return sent;
   }
 
-  std::uint32_t transfer(const P2pChannel& channel, const ProgramBuilder::Waits& waits) {
-    return builder_.collective(channel.stream, channel.role, collective::Kind::send, shapes_.transfer_bytes(),
+  std::uint32_t transfer(const P2pChannel& channel, const StageBoundary& boundary, const ProgramBuilder::Waits& waits) {
+    return builder_.collective(channel.stream, channel.role, collective::Kind::send, boundary.transfer_bytes,
                                channel.name, waits);
+  }
+
+  /// Returns the boundary in front of a chunk of this rank, or the one behind it.
+  const StageBoundary& boundary_of(bool in_front, std::int64_t chunk) const {
+    return boundaries_.at(static_cast<std::size_t>(stage_map_.of(stage_, chunk) + (in_front ? 0 : 1)));
   }
 
   void issue(const Segment& segment, PassCursor& cursor) {
@@ -384,6 +392,7 @@ class ProgramAssembler {
   const std::int64_t stage_;
   const StageMap stage_map_;
   const RankShapes shapes_;
+  std::vector<StageBoundary> boundaries_;  // by virtual stage behind it
   const StageWork work_;
   ProgramBuilder builder_;
   std::unique_ptr<ReplicaTraffic> replicas_;
