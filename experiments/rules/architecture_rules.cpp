@@ -21,6 +21,9 @@ using core::workload::ShardAxis;
 using core::workload::ShardedSize;
 using core::workload::Strategy;
 
+/// A part of a residual stream that is several vectors wide, where stages would send, and recomputation keep, one.
+constexpr std::string_view kHyperConnection = "hyper_connection";
+
 const Architecture* architecture_of(const ExperimentConfig& config) {
   return config.configuration.model.architecture.get();
 }
@@ -72,11 +75,12 @@ Violation context_of_states(const Architecture& architecture) {
   });
 }
 
-/// Returns a violation if a network is read across stages: its output would have to go through all of them.
+/// Returns a violation if a network is read across stages, through all of which its output would have to go, or if the
+/// stream between stages is a wide one.
 Violation cut_networks(const Architecture& architecture, const Strategy& strategy) {
   if (strategy.stages().count() == 1) return std::nullopt;
   return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
-    if (!branch.part->reads_other_network()) return std::nullopt;
+    if (!branch.part->reads_other_network() && branch.type != kHyperConnection) return std::nullopt;
     return fmt::format("block '{}' has {}", block.name, branch.type);
   });
 }
@@ -101,6 +105,13 @@ std::string names_of(core::workload::Modules parts) {
   for (std::size_t i = 0; i < all.size(); ++i)
     if ((parts >> i & 1) != 0) names.push_back(all[i]);
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Violation wide_stream(const Architecture& architecture) {
+  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
+    if (branch.type != kHyperConnection) return std::nullopt;
+    return fmt::format("recompute full, block '{}' has {}", block.name, branch.type);
+  });
 }
 
 /// Returns what of a layout embedding tables cannot have.
@@ -153,11 +164,15 @@ std::vector<Rule> architecture_rules() {
              return architecture_of(e) == nullptr || sums ? std::nullopt : Violation("architecture given");
            }),
       rule("architecture_recompute", "strategy.recompute",
-           "recompute per_op and split by_cost are for models without an architecture", {kConstruction},
+           "recompute per_op and split by_cost are for models without an architecture, and full recomputation for "
+           "those without hyper-connections",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (architecture_of(e) == nullptr) return std::nullopt;
              if (s.recompute == core::workload::Recompute::per_op) return "recompute per_op";
+             if (s.recompute == core::workload::Recompute::full)
+               if (Violation wide = wide_stream(*architecture_of(e))) return wide;
              return s.split == core::workload::LayerSplit::by_cost ? Violation("split by_cost") : std::nullopt;
            }),
   };
@@ -206,7 +221,7 @@ std::vector<Rule> network_stage_rules() {
            }),
       rule("stages_of_networks", "strategy.pp",
            "with several stages no layer may read a network but the one before its own, whose output would have to go "
-           "through all stages between",
+           "through all stages between, and streams of hyper-connections are not sent",
            {"by construction"},
            [](const ExperimentConfig& e) -> Violation {
              const Architecture* architecture = architecture_of(e);

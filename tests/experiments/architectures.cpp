@@ -153,6 +153,14 @@ TEST_CASE("models of the catalog have the parameters that are published") {
                                                       // 685,396,921,376 and 753,329,940,480 of the released files,
                                                       // less multi-token prediction (docs/facts/architectures.md)
                                                       {"deepseek-v3.2", 671'919'535'648},
+                                                      // 290,944,616,402 and 1,598,839,674,782, less tables of numbers
+                                                      // of experts and multi-token prediction (section 5)
+                                                      {"deepseek-v4-flash", 284'332'240'471},
+                                                      {"deepseek-v4-pro", 1'572'997'201'763},
+                                                      // the language model, less what is left over of its files'
+                                                      // format, and the tower (section 4)
+                                                      {"kimi-k2.5", 1'026'408'235'864 - 3'416 + 471'143'920},
+                                                      {"clip-vit-l-14", 427'616'513},
                                                       {"glm-5.2", 743'377'019'904},
                                                       {"nemotron3-ultra-550b-a55b", 550'000'000'000},
                                                       {"qwen3.5-27b", 26'895'998'464},
@@ -185,6 +193,10 @@ TEST_CASE("models of the catalog have the parameters that are published") {
                            "vit-l-16",
                            "vit-h-14",
                            "llava-1.5-7b",
+                           "clip-vit-l-14",
+                           "kimi-k2.5",
+                           "deepseek-v4-flash",
+                           "deepseek-v4-pro",
                            "dlrm",
                            "dlrm-dcnv2",
                            "resnet-50",
@@ -210,6 +222,8 @@ TEST_CASE("tokens visit as many parameters as their authors say") {
   CHECK(active("nemotron3-super-120b-a12b") == Approx(12.7).margin(0.1));
   CHECK(active("nemotron3-ultra-550b-a55b") - table("nemotron3-ultra-550b-a55b") == Approx(55).margin(0.6));
   CHECK(active("llama4-maverick") == Approx(17).margin(0.3));
+  CHECK(active("deepseek-v4-flash") - table("deepseek-v4-flash") == Approx(13).margin(0.5));
+  CHECK(active("deepseek-v4-pro") - table("deepseek-v4-pro") == Approx(49).margin(0.5));
 }
 
 namespace {

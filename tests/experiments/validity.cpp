@@ -57,6 +57,10 @@ const std::vector<Breach> kBreaches{
     {"architecture_sums_gradients",
      {"strategy.gradient_exchange=factors", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},
     {"architecture_recompute", {"strategy.recompute=per_op", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},
+    {"architecture_recompute",
+     {"strategy.recompute=full", "model.architecture={blocks: {a: [hyper_connection, mlp]}, layers: aaaa}"}},
+    {"stages_of_networks",
+     {"strategy.pp=2", "model.architecture={blocks: {a: [hyper_connection, mlp]}, layers: aaaa}"}},
     {"stages_of_networks",
      {"strategy.pp=2",
       "model.architecture={networks: {a: {hidden: 32, blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: "

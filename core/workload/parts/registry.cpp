@@ -7,6 +7,8 @@ namespace manyworlds::core::workload {
 #define MANYWORLDS_PART_TYPES(entry) \
   entry(attention)                   \
   entry(sparse_attention)            \
+  entry(compressed_attention)        \
+  entry(hyper_connection)            \
   entry(cross_attention)             \
   entry(feed_forward)                \
   entry(experts)                     \
@@ -27,6 +29,7 @@ namespace manyworlds::core::workload {
   entry(linear)                      \
   entry(output_norm)                 \
   entry(classifier)                  \
+  entry(contrastive_head)            \
   entry(tables)                      \
   entry(dot_interaction)             \
   entry(cross_interaction)           \
