@@ -128,11 +128,11 @@ std::int64_t ConfigReader::setting(std::string_view option) const {
   return value == nullptr ? 0 : *value;
 }
 
-void ConfigReader::set_architecture(const std::string& name, bool has_ends) {
+void ConfigReader::set_architecture() {
   if (layers_.empty()) return;
   std::int64_t count = layers_.size();
   for (const Network& one : front_) count += one.layers.size();
-  set("architecture", architecture_text(front_, layers_, name, has_ends));
+  set("architecture", architecture_text(front_, layers_, ends_));
   for (ConfigValue& value : to_.values)
     if (value.option == "layers") {
       value.value = count;

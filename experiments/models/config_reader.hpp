@@ -76,8 +76,11 @@ class ConfigReader {
   /// The layers of the language model, of a family whose layers are not all alike, and the networks in front of it.
   LayerList& layers() { return layers_; }
   std::vector<Network>& front() { return front_; }
+  Ends& ends() { return ends_; }
+  /// Sets the tokens of a sample, where they do not follow from the longest that the model accepts.
+  void set_sequence(std::int64_t tokens) { to_.sequence = tokens; }
   /// Sets `architecture`, and `layers` to their number with those of the networks in front, if there are any layers.
-  void set_architecture(const std::string& name = "text", bool has_ends = true);
+  void set_architecture();
 
   void leave_out(LeftOut part) { left_out_.push_back(std::move(part)); }
   /// Throws an InputError at a key.
@@ -104,6 +107,7 @@ class ConfigReader {
   std::vector<LeftOut> left_out_;
   LayerList layers_;
   std::vector<Network> front_;
+  Ends ends_;
 };
 
 /// Returns the numbers of layers as ranges: "0-2, 4-6, 8-10 and 9 more".

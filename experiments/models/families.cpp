@@ -1,4 +1,6 @@
-// Defaults are those of the classes in transformers/models/*/configuration_*.py (Hugging Face, versions 4.57 to 5).
+// Defaults are those of the classes in transformers/models/*/configuration_*.py (Hugging Face, versions 4.57 to 5): of
+// Gemma 2, Llama 4 and Qwen3-Next at commit 008e574, of Gemma 3 and BERT at 008f5c8, Mamba-2 f2a39d4, T5 038869d, ViT
+// 04ae757, CLIP 01841b3, Llava and mT5 053f59e, SigLIP 091ffff, DeepSeek-V4 015c078.
 #include "experiments/models/families.hpp"
 
 #include <algorithm>
@@ -344,7 +346,7 @@ std::vector<Family> plain_families() {
 const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
-    for (const std::vector<Family>& more : {mixer_families(), mixed_families(), sparse_families()})
+    for (const std::vector<Family>& more : {encoder_families(), mixer_families(), mixed_families(), sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;

@@ -17,9 +17,10 @@ struct Family {
 };
 
 /// Families whose layers are not all alike, by mechanism.
-std::vector<Family> mixer_families();   // state-space layers and gated delta nets
-std::vector<Family> sparse_families();  // attention to keys that an index selects
-std::vector<Family> mixed_families();   // layers that differ in windows, experts, positions or norms
+std::vector<Family> encoder_families();  // encoders, and encoders beside decoders
+std::vector<Family> mixer_families();    // state-space layers and gated delta nets
+std::vector<Family> sparse_families();   // attention to keys that an index selects
+std::vector<Family> mixed_families();    // layers that differ in windows, experts, positions or norms
 
 /// Returns the families, sorted by type.
 const std::vector<Family>& families();

@@ -151,7 +151,7 @@ void judge_rotation(ConfigReader& reader, const Entry& rotation) {
 
 }  // namespace
 
-void judge_remaining_keys(ConfigReader& reader, const Node& config) {
+void judge_remaining_keys(ConfigReader& reader, const Node& config, const std::string& of) {
   std::vector<std::string> counting = carried_keys();
   counting.insert(counting.end(), reader.read().begin(), reader.read().end());
   for (const Entry& entry : config.entries) {
@@ -162,11 +162,11 @@ void judge_remaining_keys(ConfigReader& reader, const Node& config) {
     if (is_noted && !says_nothing(entry.value) && !is_usual(entry)) reader.note(entry.key, std::string(noted->why));
     if (is_of_layer_kinds(entry.key) || has_full_attention(entry)) continue;
     if (is_noted || reader.is_read(entry.key) || contains(kPlain, entry.key) || is_token(entry.key)) continue;
-    if (refuse_misspelt(reader, entry, counting, "a " + reader.config().family) || says_nothing(entry.value)) continue;
+    if (refuse_misspelt(reader, entry, counting, of) || says_nothing(entry.value)) continue;
     if (tells_of_layers(entry.key))
-      reader.refuse(entry.line,
-                    fmt::format("'{}' is not known of a {}, and may change its layers; take it out if it does not",
-                                entry.key, reader.config().family));
+      reader.refuse(
+          entry.line,
+          fmt::format("'{}' is not known of {}, and may change its layers; take it out if it does not", entry.key, of));
     else
       reader.note(entry.key, "not known, and not read");
   }

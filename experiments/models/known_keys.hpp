@@ -6,7 +6,7 @@
 namespace manyworlds::experiments::models {
 
 /// Notes what the keys that no function has read mean to the model: nothing, nothing to time and memory, or not known.
-/// A key that is not known and may change layers is refused.
-void judge_remaining_keys(ConfigReader& reader, const import::Node& config);
+/// A key that is not known and may change layers is refused, as one of `of`, "a llama".
+void judge_remaining_keys(ConfigReader& reader, const import::Node& config, const std::string& of);
 
 }  // namespace manyworlds::experiments::models

@@ -63,6 +63,8 @@ constexpr UnknownLayers kByKey[] = {
 };
 
 constexpr std::string_view kStateSpace = "Mamba (state-space) layers";
+constexpr std::string_view kSelectiveScan =
+    "Mamba-1 layers, whose scan has a state for every channel and no matrix products";
 constexpr std::string_view kSandwich = "norms before and behind attention and feed-forward network, in every layer";
 constexpr std::string_view kSideBySide = "attention and feed-forward network side by side on one input";
 
@@ -75,22 +77,20 @@ const std::map<std::string_view, std::string_view>& by_family() {
       {"cohere", kSideBySide},
       {"cohere2", kSideBySide},
       {"deci", "layers that differ from one another"},
-      {"deepseek_v4", "attention to compressed tokens, and hyper-connections"},
       {"falcon", kSideBySide},
       {"falcon_h1", kStateSpace},
-      {"falcon_mamba", kStateSpace},
+      {"falcon_mamba", kSelectiveScan},
       {"gemma3n_text", kSandwich},
       {"glm4", kSandwich},
       {"gptj", kSideBySide},
       {"granitemoehybrid", kStateSpace},
-      {"jamba", kStateSpace},
+      {"jamba", kSelectiveScan},
       {"lfm2", "convolutions in place of attention"},
-      {"mamba", kStateSpace},
+      {"mamba", kSelectiveScan},
       {"mimo_v2_flash", "windows in five of six layers, whose heads have other widths than the others'"},
       {"minimax", "lightning (linear) attention in seven of eight layers"},
       {"minimax_m1", "lightning (linear) attention in seven of eight layers"},
       {"minimax_text_01", "lightning (linear) attention in seven of eight layers"},
-      {"nemotron-nas", "layers that differ from one another"},
       {"phi", kSideBySide},
       {"recurrent_gemma", "recurrent layers in place of attention"},
       {"rwkv", "recurrent layers in place of attention"},

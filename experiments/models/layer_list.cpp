@@ -37,6 +37,12 @@ void LayerList::add(const std::string& name, const std::string& parts) {
   if (found == blocks_.end()) blocks_.emplace_back(name, parts);
 }
 
+std::string LayerList::name_of(const std::string& parts, const std::string& prefix) const {
+  for (const auto& [name, of_block] : blocks_)
+    if (of_block == parts) return name;
+  return fmt::format("{}_{}", prefix, blocks_.size() + 1);
+}
+
 void LayerList::begin_with(const std::string& part) {
   blocks_.emplace_back("first", fmt::format("[{}, {}", part, blocks_[layers_.front()].second.substr(1)));
   layers_.front() = blocks_.size() - 1;
@@ -66,14 +72,15 @@ std::string LayerList::text() const {
   return fmt::format("\"blocks\": {{{}}}, \"layers\": [{}]", blocks, layers);
 }
 
-std::string architecture_text(const std::vector<Network>& front, const LayerList& layers, const std::string& name,
-                              bool has_ends) {
-  const std::string ends = has_ends ? "" : "\"embedding\": false, \"head\": false, ";
-  if (front.empty()) return fmt::format("{{{}{}}}", ends, layers.text());
+std::string architecture_text(const std::vector<Network>& front, const LayerList& layers, const Ends& ends) {
+  std::string missing;
+  if (!ends.embedding) missing += R"("embedding": false, )";
+  if (!ends.head) missing += R"("head": false, )";
+  if (front.empty()) return fmt::format("{{{}{}}}", missing, layers.text());
   std::string networks;
   for (const Network& one : front)
     networks += fmt::format("\"{}\": {{{}, {}}}, ", one.name, one.options, one.layers.text());
-  return fmt::format("{{{}\"networks\": {{{}\"{}\": {{{}}}}}}}", ends, networks, name, layers.text());
+  return fmt::format("{{{}\"networks\": {{{}\"{}\": {{{}}}}}}}", missing, networks, ends.network, layers.text());
 }
 
 }  // namespace manyworlds::experiments::models

@@ -13,6 +13,8 @@ class LayerList {
  public:
   /// Adds a layer. `parts` is a JSON list of parts; layers of one name have the same parts.
   void add(const std::string& name, const std::string& parts);
+  /// Returns the name of the block of these parts; of a block that there is not yet, `prefix` and its number.
+  std::string name_of(const std::string& parts, const std::string& prefix) const;
   bool empty() const { return layers_.empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(layers_.size()); }
   /// Puts a part before the first layer's others, or behind the last layer's.
@@ -33,8 +35,13 @@ struct Network {
   LayerList layers;
 };
 
+/// What is around the layers of the last network, and its name.
+struct Ends {
+  bool embedding = true, head = true;  // as those of a language model
+  std::string network = "text";
+};
+
 /// Returns the text of an architecture: that of `layers` alone if there are no networks in front of it.
-std::string architecture_text(const std::vector<Network>& front, const LayerList& layers, const std::string& name,
-                              bool has_ends);
+std::string architecture_text(const std::vector<Network>& front, const LayerList& layers, const Ends& ends);
 
 }  // namespace manyworlds::experiments::models

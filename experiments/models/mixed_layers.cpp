@@ -1,6 +1,8 @@
-// Families whose layers differ in windows, experts, positions or norms: Gemma 2 and 3, Llama 4, MiMo, MiniMax M2 and
-// Step.
+// Families whose layers differ in windows, experts, positions, norms or widths: Gemma 2 and 3, Llama 4, MiMo, MiniMax
+// M2, Step and Nemotron-NAS.
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "experiments/models/decoder_parts.hpp"
 #include "experiments/models/families.hpp"
@@ -184,6 +186,88 @@ void read_step(ConfigReader& reader) {
   leave_out_next_tokens(reader, false);  // layers with windows, and heads of their own
 }
 
+/// A half of a layer that a search of architectures has varied: "attention" or "ffn" of an entry of `block_configs`.
+class SearchedPart {
+ public:
+  SearchedPart(ConfigReader& reader, const FoundKey& list, const Node& block, const std::string& name)
+      : reader_(reader), list_(list), name_(name), node_(block.find(name)) {
+    if (node_ == nullptr || node_->kind != Node::Kind::mapping)
+      reader.fail(list, fmt::format("'block_configs' must have '{}' in every entry", name));
+    for (const import::Entry& entry : node_->entries) {
+      const bool known = entry.key == "no_op" || entry.key == "replace_with_linear" || entry.key == size_key();
+      const bool is_empty = entry.value.kind == Node::Kind::null || entry.value.text == "false";
+      if (!known && !is_empty)
+        reader.refuse(entry.line, fmt::format("'{}' of 'block_configs' is not modelled", entry.key.substr(0, 60)));
+    }
+  }
+
+  bool is_absent() const { return is("no_op"); }
+  bool is_linear() const { return is("replace_with_linear"); }
+  /// Heads of a group, or the factor of the width.
+  double size() const {
+    const Node* found = node_->find(size_key());
+    char* end = nullptr;
+    const double value = found == nullptr ? 0 : std::strtod(found->text.c_str(), &end);
+    if (found == nullptr || found->text.empty() || *end != '\0' || !(value > 0 && value <= 1'000))
+      reader_.fail(list_, fmt::format("'{}' of 'block_configs' must be a number above 0", size_key()));
+    return value;
+  }
+
+ private:
+  std::string_view size_key() const { return name_ == "ffn" ? "ffn_mult" : "n_heads_in_group"; }
+  bool is(std::string_view key) const {
+    const Node* found = node_->find(key);
+    return found != nullptr && found->text == "true";
+  }
+
+  ConfigReader& reader_;
+  const FoundKey& list_;
+  std::string name_;
+  const Node* node_;
+};
+
+/// Attention with so many keys and values, one matrix in its place, or nothing (vLLM, nemotron_nas.py).
+std::string searched_attention(ConfigReader& reader, const FoundKey& list, const SearchedPart& part) {
+  if (part.is_absent()) return "";
+  if (part.is_linear()) return R"({"linear": {"bias": false}})";
+  const std::int64_t heads = reader.setting("heads");
+  const auto group = static_cast<std::int64_t>(part.size());
+  if (group < 1 || heads % group != 0)
+    reader.fail(list, fmt::format("'n_heads_in_group' must divide 'num_attention_heads', {}", heads));
+  return fmt::format(R"({{"attention": {{"kv_heads": {}}}}})", heads / group);
+}
+
+/// The width is two thirds of a multiple of the hidden size, rounded up to a multiple of 256 (vLLM, nemotron_nas.py,
+/// _ffn_mult_to_intermediate_size()).
+std::string searched_network(ConfigReader& reader, const SearchedPart& part) {
+  if (part.is_absent()) return "";
+  if (part.is_linear()) return R"({"linear": {"bias": false}})";
+  constexpr std::int64_t kMultiple = 256;
+  const auto width = static_cast<std::int64_t>(2 * part.size() * static_cast<double>(reader.setting("hidden")) / 3);
+  return fmt::format(R"({{"mlp": {{"ffn_hidden": {}}}}})", (width + kMultiple - 1) / kMultiple * kMultiple);
+}
+
+void read_nemotron_nas(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  refuse_biases(reader);
+  if (reader.flag({"mlp_bias"}, false))
+    reader.refuse(reader.find({"mlp_bias"}), "'mlp_bias' must be false in this family");
+  const FoundKey list = reader.find({"block_configs"});
+  if (!list.is_set())
+    throw core::InputError("'block_configs' is missing: attention and feed-forward network of each layer",
+                           reader.file());
+  for (const Node& block : reader.layer_list(list)) {
+    const std::string attention = searched_attention(reader, list, SearchedPart(reader, list, block, "attention"));
+    const std::string network = searched_network(reader, SearchedPart(reader, list, block, "ffn"));
+    const std::string parts = attention + (attention.empty() || network.empty() ? "" : ", ") + network;
+    if (parts.empty()) continue;  // its input is its output
+    reader.layers().add(reader.layers().name_of("[" + parts + "]", "layer"), "[" + parts + "]");
+  }
+  if (reader.layers().empty()) reader.fail(list, "'block_configs' leaves no layer with anything in it");
+}
+
 }  // namespace
 
 std::vector<Family> mixed_families() {
@@ -192,20 +276,20 @@ std::vector<Family> mixed_families() {
        R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
            "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
            "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
-           "sliding_window": 4096})",
+           "sliding_window": 4096, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 10000.0})",
        read_gemma2, " layer_types "},
       {"gemma3_text", "Gemma3TextConfig",
        R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
            "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
            "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
-           "sliding_window": 4096})",
+           "sliding_window": 4096, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 1000000.0})",
        read_gemma3, " layer_types "},
       {"llama4_text", "Llama4TextConfig",
        R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
            "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
            "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false, "num_experts_per_tok": 1,
            "num_local_experts": 16, "interleave_moe_layer_step": 1, "no_rope_layer_interval": 4,
-           "attention_chunk_size": 8192})",
+           "attention_chunk_size": 8192, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "rope_theta": 500000.0})",
        read_llama4,
        " layer_types attention_chunk_size no_rope_layer_interval interleave_moe_layer_step no_rope_layers "},
       {"mimo", "", R"({"hidden_act": "silu", "tie_word_embeddings": false, "use_sliding_window": false})", read_mimo},
@@ -215,6 +299,9 @@ std::vector<Family> mixed_families() {
            "tie_word_embeddings": false, "num_experts_per_tok": 8, "num_local_experts": 256, "rms_norm_eps": 1e-06,
            "initializer_range": 0.02, "rope_theta": 5000000.0})",
        read_minimax_m2},
+      {"nemotron-nas", "",
+       R"({"hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false})",
+       read_nemotron_nas, " block_configs "},
       {"step3p7", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_step, " layer_types "},
   };
 }

@@ -200,7 +200,8 @@ std::vector<Family> mixer_families() {
       {"mamba2", "Mamba2Config",
        R"({"num_heads": 128, "head_dim": 64, "vocab_size": 32768, "hidden_size": 4096, "state_size": 128,
            "num_hidden_layers": 64, "expand": 2, "conv_kernel": 4, "n_groups": 8, "use_bias": false,
-           "use_conv_bias": true, "rms_norm": true, "chunk_size": 256, "tie_word_embeddings": false})",
+           "use_conv_bias": true, "rms_norm": true, "chunk_size": 256, "tie_word_embeddings": false,
+           "layer_norm_epsilon": 1e-05, "initializer_range": 0.1})",
        read_mamba2, " state_size "},
       {"nemotron_h", "", R"({"tie_word_embeddings": false})", read_nemotron_h,
        " hybrid_override_pattern layers_block_type moe_latent_size mamba_num_heads ssm_state_size "},
@@ -213,7 +214,8 @@ std::vector<Family> mixer_families() {
            "attention_bias": false, "head_dim": 256, "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
            "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
            "decoder_sparse_step": 1, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
-           "num_experts_per_tok": 10, "num_experts": 512, "norm_topk_prob": true})",
+           "num_experts_per_tok": 10, "num_experts": 512, "norm_topk_prob": true, "rms_norm_eps": 1e-06,
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25})",
        read_delta_experts, kDeltaKeys},
   };
 }

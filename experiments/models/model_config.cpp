@@ -160,9 +160,10 @@ void check_size(const core::workload::Model& model, const std::string& file) {
 
 void add_sequence(ConfigReader& reader, ModelConfig& config) {
   const bool learned =
-      config.find("position") != nullptr && config.model().position == core::workload::Position::learned;
+      config.find("position") != nullptr && checked_model(config).position == core::workload::Position::learned;
   const std::int64_t limit = reader.integer({"max_position_embeddings", "n_positions"}, 0);
   config.max_positions = limit;
+  if (config.sequence > 0) return;
   config.sequence = learned && limit > 0 ? limit : limit > 0 ? std::min(limit, kUsualSequence) : kUsualSequence;
 }
 
@@ -234,10 +235,14 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   refuse_unknown_layers(reader, *part.config, config.family, family == nullptr ? "" : family->layer_keys);
   if (family != nullptr) family->read(reader);
   const bool has_tower = family != nullptr && member.empty() && read_tower(reader, document, config);
+  if (config.family == "clip_text_model" && !has_tower)
+    reader.refuse(reader.find({"model_type"}),
+                  "'model_type' is 'clip_text_model': a tower of text that is trained with one of images, of which the "
+                  "document has none");
   // The language model alone is worth naming if nothing else is in its way.
   if (member.empty() && !has_tower) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
   if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
-  if (family != nullptr) judge_remaining_keys(reader, *part.config);
+  if (family != nullptr) judge_remaining_keys(reader, *part.config, "a " + config.family);
   if (!reader.refusals().empty()) fail_refused(reader);
   reader.set_architecture();
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});

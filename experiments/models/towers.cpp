@@ -3,98 +3,269 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+
+#include "experiments/models/image_tower.hpp"
+#include "experiments/models/known_keys.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
 
 using import::Node;
 
-constexpr std::int64_t kPatches = 1'024;  // of a sample's image: 512 x 512 pixels in patches of 16
-constexpr std::array<std::string_view, 17> kKeys{"deepstack_visual_indexes",
-                                                 "depth",
-                                                 "hidden_act",
-                                                 "hidden_size",
-                                                 "in_channels",
-                                                 "dtype",
-                                                 "initializer_range",
-                                                 "intermediate_size",
-                                                 "model_type",
-                                                 "num_heads",
-                                                 "num_position_embeddings",
-                                                 "out_hidden_size",
-                                                 "patch_size",
-                                                 "spatial_merge_size",
-                                                 "temporal_patch_size",
-                                                 "torch_dtype",
-                                                 "transformers_version"};
+constexpr std::int64_t kQwenPatches = 1'024;  // of a sample's image: 512 x 512 pixels in patches of 16
+constexpr std::int64_t kMaxPatches = 1'000'000;
 
-void refuse_unknown_keys(ConfigReader& reader, const Node& tower) {
-  for (const import::Entry& entry : tower.entries)
-    if (std::find(kKeys.begin(), kKeys.end(), entry.key) == kKeys.end())
-      reader.refuse(entry.line, fmt::format("'{}' is not known of 'vision_config'", entry.key.substr(0, 60)));
-}
-
+/// Writes the layers of a language model all of whose layers are alike, as a list.
 void add_plain_layers(ConfigReader& reader) {
-  const bool experts = reader.setting("experts") > 0;
-  const std::int64_t dense = experts ? reader.setting("dense_layers") : reader.setting("layers");
+  if (!reader.layers().empty()) return;
+  if (reader.setting("window_every") > 1)
+    reader.refuse(reader.find({"layer_types"}), "windows in only some layers, behind a tower, are not modelled");
+  const std::int64_t dense = reader.setting("experts") > 0 ? reader.setting("dense_layers") : reader.setting("layers");
+  const bool corrected = reader.text({"topk_method"}, "") == "noaux_tc";
+  const std::string experts = corrected ? R"({"experts": {"correction_bias": true}})" : R"("experts")";
   for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer)
     reader.layers().add(layer < dense ? "dense" : "routed",
-                        layer < dense ? R"(["attention", "mlp"])" : R"(["attention", "experts"])");
+                        fmt::format(R"(["attention", {}])", layer < dense ? R"("mlp")" : experts));
+  std::erase_if(reader.values(), [](const ConfigValue& value) { return value.option == "dense_layers"; });
+}
+
+void check_heads(const TowerReader& tower, const ImageTower& sizes) {
+  if (sizes.hidden % sizes.heads != 0) tower.fail("its heads must divide its width");
+}
+
+/// Returns the patches of a square image.
+std::int64_t square_patches(const TowerReader& tower, std::int64_t image, std::int64_t patch) {
+  const std::int64_t side = image / patch;
+  if (side < 1 || side * side > kMaxPatches)
+    tower.fail(fmt::format("'image_size' and 'patch_size' must give from 1 to {} patches", kMaxPatches));
+  return side * side;
+}
+
+void tell_image(ModelConfig& config, std::int64_t patches, std::string_view missing = {}) {
+  config.left_out.push_back({"vision_config", fmt::format("{}each sample has one image of {} patches",
+                                                          missing.empty() ? "further images: " : missing, patches)});
+}
+
+/// Layers of the tower in the words of SigLIP and CLIP, and the patches of a square image.
+ImageTower plain_tower(TowerReader& tower) {
+  ImageTower sizes;
+  sizes.hidden = tower.size({"hidden_size"});
+  sizes.heads = tower.size({"num_attention_heads"});
+  sizes.layers = tower.size({"num_hidden_layers"}, 1'000);
+  sizes.ffn_hidden = tower.size({"intermediate_size"});
+  const std::int64_t patch = tower.side({"patch_size"}, 1'000), image = tower.side({"image_size"}, 100'000);
+  sizes.patches = square_patches(tower, image, patch);
+  sizes.inputs = tower.size({"num_channels"}, 16) * patch * patch;
+  tower.keys().find({"hidden_act", "model_type", "attention_dropout"});
+  check_heads(tower, sizes);
+  return sizes;
+}
+
+void read_qwen_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
+  TowerReader tower(reader, document, "vision_config", "", config);
+  ImageTower sizes;
+  sizes.hidden = tower.size({"hidden_size"});
+  sizes.heads = tower.size({"num_heads"});
+  sizes.layers = tower.size({"depth"}, 1'000);
+  sizes.ffn_hidden = tower.size({"intermediate_size"});
+  const std::int64_t patch = tower.size({"patch_size"}, 1'000), merge = tower.size({"spatial_merge_size"}, 16);
+  sizes.patches = kQwenPatches;
+  sizes.inputs = tower.size({"in_channels"}, 16) * patch * patch * tower.size({"temporal_patch_size"}, 16);
+  sizes.learned_positions = false;
+  sizes.norms_at_end = sizes.layers > 1 ? 1 : 0;
+  if (tower.size({"out_hidden_size"}) != reader.setting("hidden"))
+    tower.fail("'out_hidden_size' must be 'hidden_size' of the language model");
+  check_heads(tower, sizes);
+  const FoundKey deepstack = tower.keys().find({"deepstack_visual_indexes"});
+  const std::size_t further = deepstack.value == nullptr ? 0 : std::min<std::size_t>(deepstack.value->items.size(), 99);
+  tower.keys().find({"hidden_act", "num_position_embeddings"});
+  tower.judge_rest();
+  const std::int64_t merged = sizes.hidden * merge * merge;
+  const std::string mlp =
+      fmt::format(R"({{"mlp": {{"inputs": {0}, "ffn_hidden": {0}, "norms": "none", "residual": false}}}})", merged);
+  std::string parts = "[" + mlp;
+  for (std::size_t i = 0; i < further; ++i) parts += ", " + mlp;
+  reader.front() = {
+      tower_network(sizes),
+      single_block("merger",
+                   fmt::format(R"("sequence": {}, "activation": "gelu", "biases": true, "query_key_norm": false)",
+                               kQwenPatches / (merge * merge)),
+                   parts + "]")};
+  tell_image(config, kQwenPatches, "the table of positions and norms of further mergers; ");
+}
+
+/// SigLIP; pooled patches, their norm, and one matrix (Gemma 3).
+void read_gemma_tower(ConfigReader& reader, const Node& document, ModelConfig& config, ConfigReader& outer) {
+  TowerReader tower(reader, document, "vision_config",
+                    R"({"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+                        "num_attention_heads": 12, "num_channels": 3})",
+                    config);
+  const ImageTower sizes = plain_tower(tower);
+  tower.require("vision_use_head", false);
+  tower.judge_rest();
+  const std::int64_t pooled = outer.integer({"mm_tokens_per_image"}, 256);
+  if (pooled < 1 || sizes.patches % pooled != 0)
+    outer.fail(outer.find({"mm_tokens_per_image"}),
+               fmt::format("'mm_tokens_per_image' must divide the {} patches", sizes.patches));
+  reader.front() = {
+      tower_network(sizes),
+      single_block("pooled", fmt::format(R"("hidden": {}, "sequence": {})", sizes.hidden, pooled),
+                   R"([{"output_norm": {"norms": "none", "residual": false}}])"),
+      single_block("projector", fmt::format(R"("sequence": {})", pooled),
+                   fmt::format(R"([{{"linear": {{"inputs": {}, "bias": false, "norms": "none", "residual": false}}}}])",
+                               sizes.hidden))};
+  tell_image(config, sizes.patches);
+}
+
+/// A linear layer without bias, alone on its stream.
+std::string adapter_layer(std::int64_t inputs, bool activate) {
+  return fmt::format(
+      R"({{"linear": {{"inputs": {}, "bias": false, "activate": {}, "norms": "none", "residual": false}}}})", inputs,
+      activate);
+}
+
+/// Patches are joined in squares (pixel shuffle), two layers with GELU each, and one matrix behind them (Llama 4).
+void read_llama4_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
+  TowerReader tower(reader, document, "vision_config",
+                    R"({"hidden_size": 768, "num_hidden_layers": 34, "num_attention_heads": 16, "num_channels": 3,
+                        "intermediate_size": 5632, "vision_output_dim": 7680, "image_size": 448, "patch_size": 14,
+                        "pixel_shuffle_ratio": 0.5, "projector_input_dim": 4096, "projector_output_dim": 4096,
+                        "multi_modal_projector_bias": false})",
+                    config);
+  ImageTower sizes = plain_tower(tower);
+  sizes.extra_tokens = 1, sizes.patch_bias = false, sizes.norm_at_entrance = true;
+  const double ratio = tower.keys().real({"pixel_shuffle_ratio"}, 0.5);
+  const auto joined = ratio > 0.01 ? static_cast<std::int64_t>(1 / (ratio * ratio) + 0.5) : 0;
+  if (joined < 1 || sizes.hidden * joined != sizes.ffn_hidden || sizes.patches % joined != 0)
+    tower.fail("'pixel_shuffle_ratio' must give as many numbers as 'intermediate_size' has, the adapter's inputs");
+  const std::int64_t width = tower.size({"projector_input_dim"}), out = tower.size({"projector_output_dim"});
+  if (width != out || tower.size({"vision_output_dim"}) != out)
+    tower.fail("'projector_input_dim', 'projector_output_dim' and 'vision_output_dim' must be equal");
+  tower.require("multi_modal_projector_bias", false);
+  tower.require("vision_feature_select_strategy", "default");
+  tower.keys().find({"projector_dropout", "vision_feature_layer"});
+  tower.judge_rest();
+  const std::int64_t tokens = sizes.patches / joined;
+  reader.front() = {
+      tower_network(sizes),
+      single_block("adapter", fmt::format(R"("hidden": {}, "sequence": {}, "activation": "gelu")", width, tokens),
+                   "[" + adapter_layer(sizes.ffn_hidden, true) + ", " + adapter_layer(width, true) + "]"),
+      single_block("projector", fmt::format(R"("sequence": {})", tokens), "[" + adapter_layer(out, false) + "]")};
+  tell_image(config, sizes.patches);
+}
+
+/// MoonViT: as many patches as its table of positions has rows; patches of squares are joined behind a norm, and go
+/// through a feed-forward network (Kimi K2.5; vLLM, vllm/model_executor/models/kimi_k25_vit.py).
+void read_kimi_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
+  TowerReader tower(reader, document, "vision_config", R"({"num_channels": 3})", config);
+  ImageTower sizes;
+  sizes.hidden = tower.size({"vt_hidden_size"});
+  sizes.heads = tower.size({"vt_num_attention_heads"});
+  sizes.layers = tower.size({"vt_num_hidden_layers"}, 1'000);
+  sizes.ffn_hidden = tower.size({"vt_intermediate_size"});
+  sizes.patches = tower.size({"init_pos_emb_height"}, 1'000) * tower.size({"init_pos_emb_width"}, 1'000);
+  const std::int64_t patch = tower.side({"patch_size"}, 1'000), merge = tower.side({"merge_kernel_size"}, 16);
+  sizes.inputs = tower.size({"num_channels"}, 16) * patch * patch;
+  sizes.norms_at_end = 2;  // of the tower and of the projector
+  check_heads(tower, sizes);
+  if (tower.size({"mm_hidden_size"}) != sizes.hidden || tower.size({"text_hidden_size"}) != reader.setting("hidden"))
+    tower.fail("'mm_hidden_size' must be 'vt_hidden_size', and 'text_hidden_size' that of the language model");
+  if (sizes.patches % (merge * merge) != 0) tower.fail("'merge_kernel_size' must divide the table of positions");
+  tower.require("mm_projector_type", "patchmerger");
+  tower.require("merge_type", "sd2_tpool");
+  tower.require("pos_emb_type", "divided_fixed");
+  tower.keys().find({"init_pos_emb_time", "projector_hidden_act", "projector_ln_eps", "video_attn_type"});
+  tower.judge_rest();
+  const std::int64_t merged = sizes.hidden * merge * merge;
+  reader.front() = {
+      tower_network(sizes),
+      single_block(
+          "projector",
+          fmt::format(R"("sequence": {}, "activation": "gelu", "biases": true)", sizes.patches / merge / merge),
+          fmt::format(R"([{{"mlp": {{"inputs": {0}, "ffn_hidden": {0}, "norms": "none", "residual": false}}}}])",
+                      merged))};
+  tell_image(config, sizes.patches);
+}
+
+ImageTower read_clip_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
+  TowerReader tower(reader, document, "vision_config",
+                    R"({"hidden_size": 768, "intermediate_size": 3072, "projection_dim": 512, "num_hidden_layers": 12,
+                        "num_attention_heads": 12, "num_channels": 3, "image_size": 224, "patch_size": 32})",
+                    config);
+  ImageTower sizes = plain_tower(tower);
+  sizes.extra_tokens = 1, sizes.patch_bias = false, sizes.norm_at_entrance = true;
+  tower.require("model_type", "clip_vision_model");
+  tower.keys().find({"projection_dim", "dropout", "vocab_size", "tie_word_embeddings"});
+  tower.judge_rest();
+  return sizes;
+}
+
+/// CLIP's tower, of which the last layer and the norm behind it stay without effect, and a projector of two layers.
+void read_llava_tower(ConfigReader& reader, const Node& document, ModelConfig& config, ConfigReader& outer) {
+  const ImageTower sizes = read_clip_tower(reader, document, config);
+  const bool biased = outer.flag({"multimodal_projector_bias"}, true);
+  const bool whole = outer.text({"vision_feature_select_strategy"}, "default") == "full";
+  const FoundKey layer = outer.find({"vision_feature_layer"});
+  if (layer.is_set() && layer.value->kind == Node::Kind::sequence)
+    reader.refuse(layer, "'vision_feature_layer' is a list: features of several layers are not modelled");
+  outer.find({"projector_hidden_act", "image_seq_length", "vocab_size", "tie_word_embeddings"});
+  reader.front() = {
+      tower_network(sizes),
+      single_block(
+          "projector",
+          fmt::format(R"("sequence": {}, "activation": "gelu", "biases": {})", sizes.patches + (whole ? 1 : 0), biased),
+          fmt::format(R"([{{"mlp": {{"inputs": {}, "ffn_hidden": {}, "norms": "none", "residual": false}}}}])",
+                      sizes.hidden, reader.setting("hidden")))};
+  tell_image(config, sizes.patches);
+}
+
+/// Both towers of CLIP. Each ends with a projection of one token of each sample, which the loss compares.
+void read_clip(ConfigReader& reader, const Node& document, ModelConfig& config, ConfigReader& outer) {
+  const ImageTower sizes = read_clip_tower(reader, document, config);
+  const std::int64_t width = outer.integer({"projection_dim"}, 512);
+  if (width < 1 || width > 1'000'000)
+    outer.fail(outer.find({"projection_dim"}), "'projection_dim' must be from 1 to 1000000");
+  outer.find({"logit_scale_init_value", "text_config_dict", "vision_config_dict", "initializer_factor"});
+  reader.front() = {
+      tower_network(sizes, fmt::format(R"({{"contrastive_head": {{"width": {}, "loss": false}}}})", width))};
+  reader.layers().end_with(R"({"output_norm": {"norms": "none", "residual": false}})");
+  reader.layers().end_with(fmt::format(R"({{"contrastive_head": {{"width": {}}}}})", width));
+}
+
+/// Tells or refuses keys of the document around the language model.
+void judge_document(ConfigReader& reader, ConfigReader& outer, const Node& document, const std::string& type) {
+  if (const Node* audio = document.find("audio_config"); audio != nullptr && !audio->entries.empty())
+    reader.refuse(audio->line, "'audio_config': an audio tower is not modelled");
+  outer.find({"model_type", "tie_word_embeddings"});
+  judge_remaining_keys(outer, document, "a " + type);
+  for (const Refusal& one : outer.refusals()) reader.refuse(one.line, one.text);
 }
 
 }  // namespace
 
 bool read_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
-  const Node *vision = document.find("vision_config"), *type = document.find("model_type");
-  if (vision == nullptr || vision->kind != Node::Kind::mapping || type == nullptr) return false;
-  if (!type->text.starts_with("qwen3_vl") && !type->text.starts_with("qwen3_5")) return false;
-  ConfigReader tower(*vision, *vision, "", config);
-  refuse_unknown_keys(reader, *vision);
-  const auto size = [&](std::string_view key) {
-    const std::int64_t value = tower.integer({key}, 0);
-    if (value < 1 || value > 1'000'000)
-      throw core::InputError(fmt::format("'{}' of 'vision_config' must be from 1 to 1000000", key), reader.file(),
-                             vision->line);
-    return value;
-  };
-  const std::int64_t width = size("hidden_size"), heads = size("num_heads"), depth = size("depth");
-  const std::int64_t patch = size("patch_size"), merge = size("spatial_merge_size");
-  if (depth > 1'000 || patch > 1'000 || merge > 16 || size("in_channels") > 16 || size("temporal_patch_size") > 16)
-    throw core::InputError("'vision_config' has sizes beyond those of a tower", reader.file(), vision->line);
-  if (size("out_hidden_size") != reader.setting("hidden") || width % heads != 0)
-    throw core::InputError(
-        "'vision_config': 'out_hidden_size' must be 'hidden_size' of the language model, and "
-        "'num_heads' must divide its 'hidden_size'",
-        reader.file(), vision->line);
-  const std::int64_t inputs = size("in_channels") * patch * patch * size("temporal_patch_size");
-  const Node* deepstack = vision->find("deepstack_visual_indexes");
-  const std::size_t mergers = 1 + (deepstack == nullptr ? 0 : std::min<std::size_t>(deepstack->items.size(), 100));
-  if (reader.layers().empty()) add_plain_layers(reader);
-  Network network{"vision",
-                  fmt::format(R"("hidden": {}, "sequence": {}, "heads": {}, "kv_heads": {}, "head_dim": {}, )"
-                              R"("ffn_hidden": {}, "norm": "layer_norm", "activation": "gelu", )"
-                              R"("biases": true, "query_key_norm": false)",
-                              width, kPatches, heads, heads, width / heads, size("intermediate_size")),
-                  {}};
-  for (std::int64_t i = 0; i < depth; ++i) network.layers.add("layer", R"([{"attention": {"causal": false}}, "mlp"])");
-  network.layers.begin_with(
-      fmt::format(R"({{"patch_embedding": {{"inputs": {}, "norms": "none", "residual": false}}}})", inputs));
-  if (depth > 1) network.layers.end_with(R"({"output_norm": {"norms": "none", "residual": false}})");
-  const std::int64_t merged = width * merge * merge;
-  const std::string mlp =
-      fmt::format(R"({{"mlp": {{"inputs": {0}, "ffn_hidden": {0}, "norms": "none", "residual": false}}}})", merged);
-  std::string parts = "[" + mlp;
-  for (std::size_t i = 1; i < mergers; ++i) parts += ", " + mlp;
-  Network merger{"merger",
-                 fmt::format(R"("sequence": {}, "activation": "gelu", "biases": true, "query_key_norm": false)",
-                             kPatches / (merge * merge)),
-                 {}};
-  merger.layers.add("mergers", parts + "]");
-  reader.front() = {network, merger};
-  config.left_out.push_back({"vision_config", fmt::format("the table of positions and norms of further mergers; each "
-                                                          "sample has one image of {} patches",
-                                                          kPatches)});
+  const Node *vision = document.find("vision_config"), *found = document.find("model_type");
+  if (vision == nullptr || vision->kind != Node::Kind::mapping || found == nullptr) return false;
+  const std::string& type = found->text;
+  ConfigReader outer(document, document, "", config);
+  const bool is_qwen = type.starts_with("qwen3_vl") || type.starts_with("qwen3_5");
+  if (type == "clip" && config.family == "clip_text_model")
+    read_clip(reader, document, config, outer);
+  else if (type == "llava" && reader.setting("hidden") > 0)
+    read_llava_tower(reader, document, config, outer);
+  else if (type == "gemma3" && config.family == "gemma3_text")
+    read_gemma_tower(reader, document, config, outer);
+  else if (type == "llama4" && config.family == "llama4_text")
+    read_llama4_tower(reader, document, config);
+  else if (type == "kimi_k25")
+    read_kimi_tower(reader, document, config);
+  else if (is_qwen)
+    read_qwen_tower(reader, document, config);
+  else
+    return false;
+  outer.find({"use_unified_vision_chunk", "video_placeholder"});
+  judge_document(reader, outer, document, type);
+  add_plain_layers(reader);
   return true;
 }
 

@@ -5,7 +5,9 @@
 
 namespace manyworlds::experiments::models {
 
-/// Reads the vision tower of Qwen3-VL and Qwen3.5 and its mergers. Returns whether the document has one of these.
+/// Reads the image tower of a document and what is between it and the language model: of Qwen3-VL and Qwen3.5, Gemma 3
+/// (SigLIP), Llama 4, Kimi K2.5 (MoonViT) and LLaVA (CLIP); and of CLIP both towers with their projections and loss.
+/// Returns whether the document has one of these. Keys of the document that are not known are told or refused.
 bool read_tower(ConfigReader& reader, const import::Node& document, ModelConfig& config);
 
 }  // namespace manyworlds::experiments::models

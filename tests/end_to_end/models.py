@@ -73,9 +73,11 @@ class Models(unittest.TestCase):
         self.assertIn("model gone read from", self.say("top", "run").stdout)
 
     def test_what_cannot_be_modelled_ends_with_2_on_a_short_line_and_a_list(self):
-        for name, part in (("stepfun-ai--Step-3.7-Flash-FP8", "'attention_other_setting'"),
-                           ("deepseek-ai--DeepSeek-V4-Flash", "'hc_mult'")):
-            said = self.say("model", str(FILES / f"{name}.json"), expect=2).stderr
+        jamba = self.directory / "jamba.json"
+        jamba.write_text('{"model_type": "jamba",\n"mamba_d_state": 16,\n"alibi": true}')
+        for file, part in ((FILES / "stepfun-ai--Step-3.7-Flash-FP8.json", "'attention_other_setting'"),
+                           (jamba, "'mamba_d_state'")):
+            said = self.say("model", str(file), expect=2).stderr
             self.assertIn(part, said)
             first, *listed = said.splitlines()
             self.assertLess(len(first), 200)
@@ -91,7 +93,8 @@ class Models(unittest.TestCase):
         said = self.say("model", "unknown.json", expect=2).stderr
         known = re.search(r"known are ([^;]*);", said).group(1).split(", ")
         read = PAGE[PAGE.index("## What is read"):]
-        listed = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", read, re.MULTILINE)))
+        rows = read[:read.index("**Image towers**")]
+        listed = re.findall(r"`([\w-]+)`", "".join(re.findall(r"^\| (`.*?) \|", rows, re.MULTILINE)))
         self.assertEqual(sorted(listed), known)
 
 

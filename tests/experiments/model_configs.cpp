@@ -140,6 +140,19 @@ TEST_CASE("what is carried into jobs and a file lacks is the default of its clas
   CHECK(carried(parsed(R"({"model_type": "gpt_oss"})")) ==
         "activation-func-clamp-value=7.0 config.rope_scaling=yarn init-method-std=0.02 norm-epsilon=1e-05 "
         "rotary-base=150000");
+  // Gemma2Config, Gemma3TextConfig, Llama4TextConfig, Mamba2Config, Qwen3NextConfig, BertConfig, T5Config,
+  // CLIPTextConfig.
+  CHECK(carried(parsed(R"({"model_type": "gemma2"})")) == "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
+  CHECK(carried(parsed(R"({"model_type": "gemma3_text"})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=1000000");
+  CHECK(carried(parsed(R"({"model_type": "llama4_text"})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=500000");
+  CHECK(carried(parsed(R"({"model_type": "mamba2"})")) == "init-method-std=0.1 norm-epsilon=1e-05");
+  CHECK(carried(parsed(R"({"model_type": "qwen3_next"})")) ==
+        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000 rotary-percent=0.25");
+  CHECK(carried(parsed(R"({"model_type": "bert"})")) ==
+        "init-method-std=0.02 max-position-embeddings=512 norm-epsilon=1e-12");
+  CHECK(carried(parsed(R"({"model_type": "t5"})")) == "norm-epsilon=1e-06");
   CHECK(carried(parsed(R"({"model_type": "gpt2"})")) ==
         "init-method-std=0.02 max-position-embeddings=1024 norm-epsilon=1e-05");
   // What the file says counts, under whichever name and wherever it stands; a null of the file is no default.
@@ -185,7 +198,10 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
     for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
     CHECK(said.substr(0, said.find('\n')).size() < 200);
   };
-  names("deepseek-ai--DeepSeek-V4-Flash", {"DeepSeek-V4-Flash.json:", "of its settings", "'hc_mult'", "'o_lora_rank'"});
+  const std::string several = refusal("{\"model_type\": \"jamba\", \"mamba_d_state\": 16,\n\"alibi\": true}");
+  CHECK(several.find("of its settings") != std::string::npos);
+  CHECK(several.find("'model_type' is 'jamba': Mamba-1 layers") != std::string::npos);
+  CHECK(several.find("line 2: 'alibi'") != std::string::npos);
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'attention_other_setting' with 'num_attention_heads' is missing"});
   CHECK(refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
   CHECK(refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
