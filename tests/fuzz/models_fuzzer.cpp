@@ -24,7 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::int64_t all = core::workload::model_parameters(model);
       fuzz::require(all > 0 && core::workload::active_parameters(model) > 0);
       fuzz::require(core::workload::active_parameters(model) <= all);
-      fuzz::require(model.layers > 0 && model.heads % model.kv() == 0 && model.head_width() > 0);
+      // Models of mixers alone have no heads.
+      fuzz::require(model.layers > 0 &&
+                    (model.heads == 0 || (model.heads % model.kv() == 0 && model.head_width() > 0)));
       fuzz::require(experiments::models::summary(config).find('\n') == std::string::npos);
     } catch (const core::InputError& error) {
       const std::string said = error.what();
