@@ -83,7 +83,8 @@ class CompressedAttentionPart final : public LayerPart {
     if (model.heads == 0) return "heads";
     if (options_.query_width == 0) return "query_width";
     if (options_.output_width == 0) return "output_width";
-    return model.heads % options_.output_groups != 0 ? "output_groups that divide heads" : "";
+    if (model.heads % options_.output_groups != 0) return "output_groups that divide heads";
+    return options_.ratio > model.sequence ? "a sequence of at least ratio tokens" : "";
   }
 
   PartParameters parameters(const Model& model) const override {
