@@ -9,6 +9,7 @@
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
@@ -79,6 +80,7 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const Layer
   workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy, key.kind));
   if (key.policy.recompute_layer) workload::keep_input(operators, model, strategy, key.kind);
   LayerBytes layer;
+  if (key.forward_only) return layer;
   layer.saved = saved(operators);
   layer.offloaded = workload::offloaded_bytes(operators, key.policy);
   layer.weight_gradient_inputs = weight_gradient_inputs(operators);
@@ -109,9 +111,10 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
                                     logits;
   embedding_head.logits_gradient = 2 * logits;
   // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
-  embedding_head.head_working = table_bytes + shapes.hidden_bytes();
+  const std::int64_t gradient_bytes = workload::is_frozen(model) ? 0 : table_bytes;
+  embedding_head.head_working = gradient_bytes + shapes.hidden_bytes();
   if (shapes.sequence_parallel) embedding_head.head_working += shapes.hidden_bytes() + shapes.boundary_bytes();
-  embedding_head.embedding_working = table_bytes + shapes.hidden_bytes();
+  embedding_head.embedding_working = workload::is_frozen(model) ? 0 : table_bytes + shapes.hidden_bytes();
   return embedding_head;
 }
 

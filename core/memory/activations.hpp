@@ -38,6 +38,7 @@ struct LayerKey {
   workload::LayerKind kind;
   workload::ActivationPolicy policy;
   std::int64_t expert_rank = 0;
+  bool forward_only = false;  // no gradient passes through it (workload::forward_only_layers())
   auto operator<=>(const LayerKey&) const = default;
 };
 LayerBytes layer_bytes(const workload::Model& model, const workload::Strategy& strategy, const LayerKey& key);

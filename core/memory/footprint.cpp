@@ -14,6 +14,7 @@
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
@@ -48,11 +49,15 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
                        RankClass rank_class, std::int64_t chunk, std::map<LayerKey, LayerBytes>& layers,
                        std::int64_t& max_offloaded) {
   const std::int64_t stage = rank_class.stage;
+  const workload::StageMap stages = strategy.stages();
+  const bool is_first = stages.is_first(stage, chunk);
+  const std::int64_t forward_only = is_first ? workload::forward_only_layers(model, strategy) : 0;
   LayerBytes chunk_sum;
   std::int64_t layer_index = 0;
   for (const LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
-    const LayerKey key{kind, workload::activation_policy(strategy, stage, chunk, layer_index++, kind),
-                       rank_class.expert_rank};
+    const LayerKey key{kind, workload::activation_policy(strategy, stage, chunk, layer_index, kind),
+                       rank_class.expert_rank, is_first && layer_index < forward_only};
+    ++layer_index;
     const auto [entry, is_new] = layers.try_emplace(key);
     if (is_new) entry->second = layer_bytes(model, strategy, key);
     const LayerBytes& layer = entry->second;
@@ -63,8 +68,7 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
     if (layer.recomputed + layer.working > chunk_sum.recomputed + chunk_sum.working)
       chunk_sum.recomputed = layer.recomputed, chunk_sum.working = layer.working;
   }
-  const workload::StageMap stages = strategy.stages();
-  if (stages.is_first(stage, chunk)) chunk_sum.saved += embedding_head.embedding;
+  if (is_first) chunk_sum.saved += embedding_head.embedding;
   if (stages.is_last(stage, chunk))
     chunk_sum.saved += embedding_head.head,
         chunk_sum.weight_gradient_inputs += embedding_head.head_weight_gradient_inputs;

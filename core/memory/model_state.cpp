@@ -6,6 +6,7 @@
 
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
@@ -36,11 +37,13 @@ std::int64_t shard_of(const Parameters& rank_parameters, const Strategy& strateg
          ceil_div(rank_parameters.experts, strategy.expert_shards());
 }
 
-std::int64_t largest_layer(const Model& model, const Strategy& strategy, std::int64_t stage) {
+/// Returns what `parameters_of` gives for the layer of a stage for which it gives most.
+std::int64_t largest_layer(const Model& model, const Strategy& strategy, std::int64_t stage,
+                           Parameters (*parameters_of)(const Model&, const Strategy&, workload::LayerKind)) {
   std::int64_t max_parameters = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk))
-      max_parameters = std::max(max_parameters, workload::layer_parameters(model, strategy, kind).total());
+      max_parameters = std::max(max_parameters, parameters_of(model, strategy, kind).total());
   return max_parameters;
 }
 
@@ -71,21 +74,25 @@ std::int64_t factor_bytes(const Model& model, const Strategy& strategy, std::int
 }  // namespace
 
 ModelState model_state(const Model& model, const Strategy& strategy, std::int64_t stage) {
-  const Parameters rank_parameters = workload::stage_parameters(model, strategy, stage);
-  const std::int64_t parameter_count = rank_parameters.total(), sharded_count = shard_of(rank_parameters, strategy);
+  const Parameters all = workload::stage_parameters(model, strategy, stage),
+                   trained = workload::trained_stage_parameters(model, strategy, stage);
   const std::int64_t gradient = gradients_in_16bit(strategy) ? 2 : kFp32Bytes;
   // Gradients in 16 bits are copied to fp32 for the optimizer.
   const std::int64_t optimizer = kOptimizerBytes + (gradient < kFp32Bytes ? kFp32Bytes : 0);
 
   ModelState state;
-  state.weights = kWeightBytes * (strategy.zero >= 3 ? sharded_count : parameter_count);
-  state.gradients = gradient * (strategy.zero >= 2 ? sharded_count : parameter_count);
-  state.optimizer = optimizer * (strategy.zero >= 1 ? sharded_count : parameter_count);
-  const std::int64_t unit = kGatheredUnits * largest_layer(model, strategy, stage);
-  if (strategy.zero >= 2) state.gathered += gradient * std::min(unit, parameter_count);
+  state.weights = kWeightBytes * (strategy.zero >= 3 ? shard_of(all, strategy) : all.total());
+  state.gradients = gradient * (strategy.zero >= 2 ? shard_of(trained, strategy) : trained.total());
+  state.optimizer = optimizer * (strategy.zero >= 1 ? shard_of(trained, strategy) : trained.total());
+  const auto units = [&](auto parameters_of) {
+    return kGatheredUnits * largest_layer(model, strategy, stage, parameters_of);
+  };
+  if (strategy.zero >= 2)
+    state.gathered += gradient * std::min(units(workload::trained_layer_parameters), trained.total());
   if (strategy.zero >= 3)
     state.gathered +=
-        kWeightBytes * std::min(unit + embedding_head_parameters(model, strategy, stage), parameter_count);
+        kWeightBytes *
+        std::min(units(workload::layer_parameters) + embedding_head_parameters(model, strategy, stage), all.total());
   state.gathered += factor_bytes(model, strategy, stage);
   return state;
 }

@@ -1,6 +1,6 @@
 // Weights, gradients and optimizer states of a rank: 16-bit weights, gradients in the precision in which the framework
-// accumulates them, and fp32 weights and two moments (Adam in mixed precision). For the sharding over data-parallel
-// ranks see Rajbhandari et al. 2020 (ZeRO), section 5.
+// accumulates them, and fp32 weights and two moments (Adam); of frozen weights only the first. For the sharding over
+// data-parallel ranks see Rajbhandari et al. 2020 (ZeRO), section 5.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -197,6 +198,12 @@ std::vector<Rule> data_part_rules() {
              if (wanted == 0 || !e.architecture_error.empty()) return std::nullopt;
              const core::workload::Modules missing = wanted & ~data_parts_of(e.configuration.model);
              return missing == 0 ? std::nullopt : Violation("no layer has " + names_of(missing));
+           }),
+      rule("data_parts_are_trained", key, "data_parts is for models all of whose weights are trained", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             if (e.configuration.strategy.data_parts == 0 || !e.architecture_error.empty()) return std::nullopt;
+             const bool frozen = core::workload::has_frozen_part(e.configuration.model);
+             return frozen ? Violation("a part is frozen") : std::nullopt;
            }),
       rule("data_parts_sum_gradients", key, "data_parts needs gradient_exchange sums", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {

@@ -1,5 +1,6 @@
 #include "experiments/rules/mtp_rules.hpp"
 
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -12,6 +13,7 @@ using core::workload::Strategy;
 
 /// Returns what keeps a model from predicting further tokens with layers like its last one.
 Violation unfit_model(const Model& model) {
+  if (core::workload::has_frozen_part(model)) return "a part is frozen";
   if (!model.architecture) return std::nullopt;
   if (!core::workload::has_embedding(model) || !core::workload::has_head(model))
     return "the architecture has another embedding or head";
@@ -43,9 +45,9 @@ Violation unfit_layout(const Model& model, const Strategy& strategy) {
 std::vector<Rule> mtp_rules() {
   return {
       rule("mtp_of_last_layer", "model.mtp_layers",
-           "mtp_layers needs a model with an embedding and a head of its own, whose last layer has several parts, of "
-           "the "
-           "model's width, none of which reads another network or a table: they repeat that layer",
+           "mtp_layers needs a model with an embedding and a head of its own, all of whose parts are trained and whose "
+           "last "
+           "layer has several, of the model's width, none of which reads another network or a table: they repeat it",
            {"Megatron-LM, core/models/gpt/gpt_layer_specs.py, get_gpt_mtp_block_spec(): the last layer's",
             {"architecture_fits"}},
            [](const ExperimentConfig& e) -> Violation {

@@ -8,7 +8,8 @@
 #include "core/step/layout/keys.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -76,7 +77,7 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& configurati
     }
     for (const compute::Kernel& kernel : workload::optimizer_kernels(
              configuration.strategy,
-             workload::stage_parameters(configuration.model, configuration.strategy, one.stage)))
+             workload::trained_stage_parameters(configuration.model, configuration.strategy, one.stage)))
       write(compute::kernel_cost(kernel, configuration.gpu));
   }
   if (measured > 0) writer.key(times.finish());
@@ -107,6 +108,13 @@ OptionSet strategy_values(const workload::Strategy& strategy) {
   return values;
 }
 
+/// Returns the options of a model. What is trained is none of them where all weights are, for the same reason.
+OptionSet model_values(const workload::Model& model) {
+  OptionSet values = workload::model_options().read(model);
+  if (!workload::is_frozen(model)) values.erase("frozen"), values.erase("lora_rank"), values.erase("lora_weights");
+  return values;
+}
+
 /// Writes what the operations of every rank depend on, but for dp.
 void write_configuration(sharing::KeyWriter& writer, const Configuration& configuration) {
   if (configuration.programs) {
@@ -114,7 +122,7 @@ void write_configuration(sharing::KeyWriter& writer, const Configuration& config
     write_options(writer, compute::gpu_options().read(configuration.gpu));
     return;
   }
-  write_options(writer, workload::model_options().read(configuration.model));
+  write_options(writer, model_values(configuration.model));
   write_options(writer, strategy_values(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));

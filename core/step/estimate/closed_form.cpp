@@ -12,7 +12,7 @@
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/parts/expert_load.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -43,7 +43,8 @@ class Estimator {
       const Passes& passes = of_stage.passes;
       all += passes.forward + passes.backward;
       slowest = std::max(slowest, passes.forward + passes.backward);
-      const workload::Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, stage);
+      const workload::Parameters parameters =
+          workload::trained_stage_parameters(configuration_.model, strategy_, stage);
       result.gradients_s = std::max(
           result.gradients_s, strategy_.zero == 3 ? across_groups_s(parameters) : gradients_s(parameters, of_stage));
       double optimizer = 0;
@@ -133,7 +134,7 @@ class Estimator {
       return replicas_s(Kind::all_gather, kParameterBytes, work.of(part).parameters);
     };
     const auto scatter = [&](ModelPart part) {
-      return replicas_s(Kind::reduce_scatter, workload::gradient_bytes(strategy_), work.of(part).parameters);
+      return replicas_s(Kind::reduce_scatter, workload::gradient_bytes(strategy_), work.of(part).trained);
     };
     const auto overlapped = [&](double compute, double network) {
       return std::max(after_kernel(0, compute, network), network);
@@ -143,8 +144,9 @@ class Estimator {
     for (std::size_t i = 0; i < chunk.size(); ++i)
       sum.forward += overlapped(of_part[chunk[i]].forward, i + 1 < chunk.size() ? gather(chunk[i + 1]) : 0);
     for (std::size_t i = chunk.size(); i-- > 0;)
-      sum.backward += overlapped(of_part[chunk[i]].backward, (i > 0 ? gather(chunk[i - 1]) : 0) +
-                                                                 (i + 1 < chunk.size() ? scatter(chunk[i + 1]) : 0));
+      sum.backward += overlapped(of_part[chunk[i]].backward,
+                                 (i > 0 && work.of(chunk[i - 1]).has_backward() ? gather(chunk[i - 1]) : 0) +
+                                     (i + 1 < chunk.size() ? scatter(chunk[i + 1]) : 0));
     sum.backward += scatter(chunk.front());
     return sum;
   }

@@ -6,6 +6,7 @@
 #include "core/workload/build/buckets.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "core/workload/strategy/stage_boundaries.hpp"
@@ -60,7 +61,7 @@ RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   const Work of_rank{workload::stage_work(configuration_.model, strategy_, gpu, rank_class),
                      interference_of(configuration_, gpu)};
   const StageWork& work = of_rank.stage;
-  const Parameters parameters = workload::stage_parameters(configuration_.model, strategy_, rank_class.stage);
+  const Parameters parameters = workload::trained_stage_parameters(configuration_.model, strategy_, rank_class.stage);
   RankWork result;
   for (const std::size_t chunk : work.model_order) result.chunks.push_back(passes_of(of_rank, work.chunks[chunk]));
   for (const auto& chunk : work.chunks) result.in_turn.push_back({times_of(of_rank, chunk, Inputs::there)});
@@ -131,11 +132,13 @@ Time RankWorks::sharded_ps(const Work& of_rank, const std::vector<ModelPart>& ch
   const std::size_t tied =
       workload::stages_share_table(configuration_.model) && work.has_embedding_and_head ? chunk.size() - 1 : SIZE_MAX;
   const auto part_ps = [&](std::size_t unit, Kind collective, std::int64_t bytes_each) {
-    return unit == tied ? FamilyTimes{} : replicas_ps(collective, bytes_each, work.of(chunk[unit]).parameters);
+    const workload::PartWork& part = work.of(chunk[unit]);
+    if (unit == tied) return FamilyTimes{};
+    return replicas_ps(collective, bytes_each, collective == Kind::all_gather ? part.parameters : part.trained);
   };
   const auto is_gathered = [&](std::size_t unit) {
     if (forward) return false;
-    if (kind == PassKind::weight_gradient) return true;
+    if (kind == PassKind::weight_gradient || !work.of(chunk[unit]).has_backward()) return true;
     return unit + 1 == chunk.size() || (unit == 0 && tied != SIZE_MAX);  // a tied embedding stays
   };
   Time units = 0;

@@ -12,7 +12,7 @@
 #include "core/step/estimate/strided_collectives.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/activation_policy.hpp"
-#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/parts/routed_experts.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -226,7 +226,7 @@ class Weigher {
       for (const auto& chunk : rank.work.chunks) add_chunk(rank, chunk);
       if (rank.micro_batch() > heaviest.micro_batch()) heaviest = std::move(rank);
     }
-    const Parameters parameters = workload::stage_parameters(model_, strategy_, stage);
+    const Parameters parameters = workload::trained_stage_parameters(model_, strategy_, stage);
     heaviest.replicas =
         strategy_.zero == 3 ? weight_of(across_groups(parameters)) : exposed_replicas(parameters, heaviest);
     workload::for_each_factor_kernel(
@@ -241,13 +241,15 @@ class Weigher {
   void add_chunk(Rank& rank, const std::vector<ModelPart>& chunk) const {
     const bool sharded = strategy_.zero == 3;
     const auto gather = [&](ModelPart part) { return weight_of(gathered(rank.work.of(part).parameters)); };
-    const auto reduce = [&](ModelPart part) { return weight_of(reduced(rank.work.of(part).parameters)); };
+    const auto gather_again = [&](ModelPart part) { return rank.work.of(part).has_backward() ? gather(part) : 0; };
+    const auto reduce = [&](ModelPart part) { return weight_of(reduced(rank.work.of(part).trained)); };
     for (std::size_t i = 0; i < chunk.size(); ++i) {
       const bool is_first = i == 0, is_last = i + 1 == chunk.size();
       const double forward = weight_of(rank.work.of(chunk[i]).forward, rank.work);
       const double backward = weight_of(rank.work.of(chunk[i]).backward, rank.work);
       const double next = sharded && !is_last ? gather(chunk[i + 1]) : 0;
-      const double beside = sharded ? (is_first ? 0 : gather(chunk[i - 1])) + (is_last ? 0 : reduce(chunk[i + 1])) : 0;
+      const double beside =
+          sharded ? (is_first ? 0 : gather_again(chunk[i - 1])) + (is_last ? 0 : reduce(chunk[i + 1])) : 0;
       rank.passes += forward + backward;
       rank.forward += std::max(forward, next);
       rank.backward += std::max(backward, beside);
@@ -336,10 +338,10 @@ class Weigher {
         for (const workload::PhaseList* pass : {&work.forward, &work.backward})
           add_pass(result, *pass, rank.work, times);
         if (strategy_.zero == 3)
-          result.replicas += gathered(work.parameters) * (2 * times),
-              result.replicas += reduced(work.parameters) * times;
+          result.replicas += gathered(work.parameters) * ((work.has_backward() ? 2 : 1) * times),
+              result.replicas += reduced(work.trained) * times;
       }
-    const Parameters parameters = workload::stage_parameters(model_, strategy_, rank.stage);
+    const Parameters parameters = workload::trained_stage_parameters(model_, strategy_, rank.stage);
     if (strategy_.zero < 3) result.replicas += reduced(workload::summed_parameters(rank.work, parameters));
     result.replicas += gathered_factors(rank.work);
     workload::for_each_factor_kernel(rank.work, [&](const workload::KernelWork& kernel) {

@@ -18,6 +18,8 @@
 #include "core/workload/build/segments.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/schedule/schedule.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
@@ -359,7 +361,7 @@ class ProgramAssembler {
   /// Issues the reductions of gradients that remain after the last backward pass, and waits for them.
   void finish_gradients() {
     ProgramBuilder::Waits gradients = replicas_->finish_gradients();
-    if (shapes_.sequence_parallel) {
+    if (shapes_.sequence_parallel && work_.replicated_parameters > 0) {
       ProgramBuilder::Waits waits = builder_.all_work_so_far();  // Megatron-LM reduces these after the buckets
       waits.insert(waits.end(), gradients.begin(), gradients.end());
       builder_.wait_for(builder_.collective(Stream::tensor, Role::tensor, collective::Kind::all_reduce,
@@ -367,7 +369,7 @@ class ProgramAssembler {
                                             waits));
     }
     const bool holds_table = stage_map_.has_first(stage_) || stage_map_.has_last(stage_);
-    if (stages_share_table(model_) && !stage_map_.first_and_last_share_rank() && holds_table) {
+    if (stages_share_table(model_) && !is_frozen(model_) && !stage_map_.first_and_last_share_rank() && holds_table) {
       const std::int64_t bytes = gradient_bytes(strategy_) * token_table_parameters(model_, strategy_.tp);
       // From ZeRO 2 on a rank has only its shard of the gradients.
       const std::int64_t shares = strategy_.zero >= 2 ? strategy_.shards() : 1;
@@ -380,7 +382,8 @@ class ProgramAssembler {
 
   void run_optimizer() {
     Time duration_ps = 0;
-    for (const compute::Kernel& kernel : optimizer_kernels(strategy_, stage_parameters(model_, strategy_, stage_)))
+    for (const compute::Kernel& kernel :
+         optimizer_kernels(strategy_, trained_stage_parameters(model_, strategy_, stage_)))
       duration_ps += compute::kernel_cost(kernel, gpu_).ps;
     builder_.compute({StepPart::optimizer, duration_ps}, builder_.label("optimizer"));
   }

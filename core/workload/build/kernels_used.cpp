@@ -22,8 +22,8 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
   Parameters parameters;
   for (const auto& [part, runs] : parts) {
     const std::int64_t copies = runs / strategy.chunk_micro_batches();
-    parameters.dense += work.of(part).parameters.dense * copies;
-    parameters.experts += work.of(part).parameters.experts * copies;
+    parameters.dense += work.of(part).trained.dense * copies;
+    parameters.experts += work.of(part).trained.experts * copies;
     for (const PhaseList* pass : {&work.of(part).forward, &work.of(part).backward})
       for (const Phase& phase : *pass)
         for (const WorkItem& item : phase.ops)

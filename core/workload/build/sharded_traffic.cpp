@@ -20,12 +20,14 @@ class ShardedTraffic : public ReplicaTraffic {
         last_(families_.size()),
         last_inter_group_(families_.size()) {
     for (const auto& parts : work.chunks) {
-      std::vector<Parameters>& units = units_.emplace_back();
-      for (const ModelPart part : parts) units.push_back(work.of(part).parameters);
+      std::vector<Unit>& units = units_.emplace_back();
+      for (const ModelPart part : parts)
+        units.push_back({work.of(part).parameters, work.of(part).trained, work.of(part).has_backward()});
     }
     has_root_ = stages_share_table(model) && work.has_embedding_and_head;
     if (!has_root_) return;
-    units_.front().front().dense += units_.back().back().dense;
+    units_.front().front().all.dense += units_.back().back().all.dense;
+    units_.front().front().trained.dense += units_.back().back().trained.dense;
     units_.back().back() = {};
   }
 
@@ -41,7 +43,7 @@ class ShardedTraffic : public ReplicaTraffic {
 
   void after_part(const StepPass& step_pass, std::size_t part_index) override {
     if (!step_pass.pass.ends_backward()) return;
-    const Parameters& unit = unit_of(step_pass, part_index);
+    const Parameters& unit = unit_of(step_pass, part_index).trained;
     for (std::size_t family = 0; family < families_.size(); ++family) {
       const std::int64_t count = unit.*families_[family].count;
       if (count == 0) continue;
@@ -71,10 +73,16 @@ class ShardedTraffic : public ReplicaTraffic {
   }
 
  private:
+  /// All parameters of a unit, which are gathered, and those with gradients.
+  struct Unit {
+    Parameters all, trained;
+    bool has_backward = true;
+  };
+
   std::size_t units_in(const StepPass& step_pass) const {
     return units_[static_cast<std::size_t>(step_pass.pass.chunk)].size();
   }
-  const Parameters& unit_of(const StepPass& step_pass, std::size_t part_index) const {
+  const Unit& unit_of(const StepPass& step_pass, std::size_t part_index) const {
     const auto& units = units_[static_cast<std::size_t>(step_pass.pass.chunk)];
     return units[step_pass.pass.forward() ? part_index : units.size() - 1 - part_index];
   }
@@ -95,6 +103,7 @@ class ShardedTraffic : public ReplicaTraffic {
   bool is_gathered(const StepPass& step_pass, std::size_t part_index) const {
     if (step_pass.pass.forward()) return false;
     if (step_pass.pass.kind == PassKind::weight_gradient) return true;  // weight gradients need no weights
+    if (!unit_of(step_pass, part_index).has_backward) return true;      // nor does a pass that does not happen
     const bool is_root = has_root_ && step_pass.pass.chunk == 0 && part_index + 1 == units_in(step_pass);
     return is_root || (follows_forward_ && part_index == 0);
   }
@@ -104,7 +113,7 @@ class ShardedTraffic : public ReplicaTraffic {
       ProgramBuilder::Waits& gathers = gathers_.emplace_back();
       if (is_gathered(step_pass, next)) continue;
       for (std::size_t family = 0; family < families_.size(); ++family)
-        if (const std::int64_t count = unit_of(step_pass, next).*families_[family].count;
+        if (const std::int64_t count = unit_of(step_pass, next).all.*families_[family].count;
             count > 0 && families_[family].shards > 1)
           gathers.push_back(issue(family, collective::Kind::all_gather,
                                   kParameterBytes * families_[family].padded(count), "parameters of a unit",
@@ -120,7 +129,7 @@ class ShardedTraffic : public ReplicaTraffic {
   const Strategy& strategy_;
   ProgramBuilder& builder_;
   const std::vector<ParameterFamily> families_;
-  std::vector<std::vector<Parameters>> units_;  // by chunk, in forward order
+  std::vector<std::vector<Unit>> units_;  // by chunk, in forward order
   bool has_root_ = false;
   std::vector<std::optional<std::uint32_t>> last_, last_inter_group_;  // latest reductions, by family
   std::optional<StepPass> current_pass_;                               // the pass that runs, or ran last

@@ -3,23 +3,28 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-/// Returns the parameters of norms, row-parallel biases, positions and parts that tensor-parallel ranks share out by
-/// samples, which every one of them holds.
+/// Returns the trained parameters of norms, row-parallel biases, positions and parts that tensor-parallel ranks share
+/// out by samples, which every one of them holds.
 std::int64_t replicated_parameters_of(const Model& model, const Strategy& strategy, std::int64_t stage) {
   std::int64_t sum = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      sum += replicated_layer_parameters(model, strategy, kind);
+      sum += trained_replicated_parameters(model, strategy, kind);
+  if (is_frozen(model)) return sum;
   const StageMap stages = strategy.stages();
   if (stages.has_first(stage))
     sum += embedding_parameters(model, strategy.tp) - token_table_parameters(model, strategy.tp);
@@ -72,35 +77,49 @@ class StageBuilder {
 
   // Only layers are recomputed: what embedding and head save is small, or the logits themselves.
   ModelPart embedding() {
-    return add("embedding", embedding_operators(model_, strategy_), {},
-               {embedding_parameters(model_, strategy_.tp), 0});
+    return add_end("embedding", embedding_operators(model_, strategy_), embedding_parameters(model_, strategy_.tp));
   }
   ModelPart head() {
-    return add("head", head_operators(model_, strategy_), {},
-               {head_parameters(model_, strategy_.tp, strategy_.stages().first_and_last_share_rank()), 0});
+    return add_end("head", head_operators(model_, strategy_),
+                   head_parameters(model_, strategy_.tp, strategy_.stages().first_and_last_share_rank()));
   }
   /// Megatron-LM makes this copy of the table before the stage's layers, so that its gradient is among the last.
-  ModelPart table_copy() { return add("table_copy", {}, {}, {table_copy_parameters(model_, strategy_), 0}); }
-  ModelPart layer(LayerKind kind, const ActivationPolicy& policy) {
-    const auto [known, is_new] = layers_.try_emplace({kind, policy}, ModelPart{0});
+  ModelPart table_copy() { return add_end("table_copy", {}, table_copy_parameters(model_, strategy_)); }
+  ModelPart layer(LayerKind kind, const ActivationPolicy& policy, bool forward_only) {
+    const auto [known, is_new] = layers_.try_emplace({kind, policy, forward_only}, ModelPart{0});
     if (!is_new) return known->second;
     std::vector<Operator> operators = layer_operators(model_, strategy_, kind, expert_rank_);
-    apply_activation_policy(operators, policy, rank_shapes(model_, strategy_, kind));
-    if (policy.recompute_layer) keep_input(operators, model_, strategy_, kind);
+    if (forward_only) {
+      keep_forward_only(operators);
+    } else {
+      apply_activation_policy(operators, policy, rank_shapes(model_, strategy_, kind));
+      if (policy.recompute_layer) keep_input(operators, model_, strategy_, kind);
+    }
     const std::int64_t offloaded = offloaded_bytes(operators, policy);
-    known->second =
-        add(layer_name(model_, kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind));
+    known->second = add(layer_name(model_, kind), std::move(operators), kind, layer_parameters(model_, strategy_, kind),
+                        trained_layer_parameters(model_, strategy_, kind), !has_frozen_part(model_, kind));
     parts_[known->second].offloaded_bytes = offloaded;
     return known->second;
   }
   std::vector<PartWork> take() { return std::move(parts_); }
 
  private:
-  ModelPart add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters) {
-    if (gpu_ != nullptr) kernel_cost(name, rank_shapes(model_, strategy_, kind), *gpu_, operators, costs_);
+  /// Adds the embedding or the head.
+  ModelPart add_end(std::string_view name, std::vector<Operator> operators, std::int64_t parameters) {
+    const bool trained = !is_frozen(model_);
+    return add(name, std::move(operators), {}, {parameters, 0}, {trained ? parameters : 0, 0}, trained);
+  }
+
+  ModelPart add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters,
+                const Parameters& trained, bool all_trained) {
+    if (gpu_ != nullptr) kernel_cost(name, rank_shapes(model_, strategy_, kind), *gpu_, operators, costs_, all_trained);
     const PhaseList backward = backward_pass(operators);
-    PartWork result{forward_pass(operators), backward, weight_gradient_work(backward, false),
-                    weight_gradient_work(backward, true), parameters};
+    PartWork result{forward_pass(operators),
+                    backward,
+                    weight_gradient_work(backward, false),
+                    weight_gradient_work(backward, true),
+                    parameters,
+                    trained};
     for (auto each = operators.rbegin(); each != operators.rend(); ++each)
       if (each->factors) result.factors.push_back(std::move(*each->factors));
     for (const Operator& each : operators) {
@@ -117,7 +136,7 @@ class StageBuilder {
   const std::int64_t expert_rank_;
   KernelCosts* costs_;
   std::vector<PartWork> parts_;
-  std::map<std::pair<LayerKind, ActivationPolicy>, ModelPart> layers_;
+  std::map<std::tuple<LayerKind, ActivationPolicy, bool>, ModelPart> layers_;  // the last: forward only
 };
 
 StageWork built_stage_work(const Model& model, const Strategy& strategy, const compute::Gpu* gpu, RankClass rank_class,
@@ -126,6 +145,7 @@ StageWork built_stage_work(const Model& model, const Strategy& strategy, const c
   StageBuilder builder(model, strategy, gpu, rank_class.expert_rank, costs);
   StageWork work;
   const StageMap stages = strategy.stages();
+  const std::int64_t forward_only = forward_only_layers(model, strategy);
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<ModelPart>& parts = work.chunks.emplace_back();
     if (stages.is_first(stage, chunk)) parts.push_back(builder.embedding());
@@ -133,7 +153,9 @@ StageWork built_stage_work(const Model& model, const Strategy& strategy, const c
       parts.push_back(builder.table_copy());
     std::int64_t layer_index = 0;
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk))
-      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, chunk, layer_index++, kind)));
+      parts.push_back(builder.layer(kind, activation_policy(strategy, stage, chunk, layer_index, kind),
+                                    stages.is_first(stage, chunk) && layer_index < forward_only)),
+          ++layer_index;
     if (stages.is_last(stage, chunk)) parts.push_back(builder.head());
   }
   for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) work.model_order.push_back(chunk);

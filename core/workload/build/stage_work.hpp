@@ -2,6 +2,7 @@
 // backward pass with the recomputation of the strategy.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct PartWork {
   PhaseList forward, backward;
   PhaseList input_gradient, weight_gradient;  // the backward pass in two
   Parameters parameters;
+  Parameters trained;                            // of these: they have gradients
   std::vector<WeightFactors> factors = {};       // of its weights, in backward order
   std::int64_t saved_bytes = 0;                  // per micro-batch, for its backward pass
   std::int64_t offloaded_bytes = 0;              // the share of these in the host's memory meanwhile
@@ -39,7 +41,7 @@ struct PartWork {
 
   /// Returns the parameters whose gradients replicas sum.
   Parameters summed() const {
-    Parameters result = parameters;
+    Parameters result = trained;
     for (const WeightFactors& weight : factors) result.dense -= weight.parameters;
     return result;
   }
@@ -48,6 +50,10 @@ struct PartWork {
     std::int64_t sum = 0;
     for (const WeightFactors& weight : factors) sum += weight.gathered_bytes;
     return sum;
+  }
+  /// Whether gradients pass through it (forward_only_layers()).
+  bool has_backward() const {
+    return std::any_of(backward.begin(), backward.end(), [](const Phase& phase) { return !phase.ops.empty(); });
   }
   const PhaseList& pass(PassKind kind) const {
     const PhaseList* const all[] = {&forward, &backward, &input_gradient, &weight_gradient};
@@ -65,8 +71,8 @@ struct StageWork {
   CudaGraphs cuda_graphs = CudaGraphs::none;
   compute::LaunchTimes launch_times;
   bool has_embedding_and_head = false;  // embedding and head are on this rank
-  /// Parameters whose gradients tensor-parallel ranks sum under sequence parallelism, since each rank has some of the
-  /// tokens.
+  /// Trained parameters whose gradients tensor-parallel ranks sum under sequence parallelism, since each rank has some
+  /// of the tokens.
   std::int64_t replicated_parameters = 0;
 
   const PartWork& of(ModelPart part) const { return parts[part]; }
@@ -84,7 +90,7 @@ void for_each_factor_kernel(const StageWork& work, Visitor&& visit) {
       for (const WeightFactors& weight : work.of(part).factors)
         for (const WorkItem& item : weight.gradient) visit(*item.kernel());
 }
-/// Returns those of a rank's `parameters` whose gradients replicas sum.
+/// Returns those of a rank's trained `parameters` whose gradients replicas sum.
 Parameters summed_parameters(const StageWork& work, Parameters parameters);
 
 /// Returns the work of a class, with the cost of every kernel; `costs`, if given, collects the sources of these costs.
@@ -94,7 +100,7 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
 StageWork stage_work_without_costs(const Model& model, const Strategy& strategy, RankClass rank_class);
 
 /// Returns the kernels at the end of a rank's step: gradient norm and mixed-precision Adam over its share of
-/// `parameters` (from ZeRO 1 on one shard), and zeroing of the gradients (from ZeRO 2 on of that shard).
+/// trained `parameters` (from ZeRO 1 on one shard), and zeroing of the gradients (from ZeRO 2 on of that shard).
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters);
 
 }  // namespace manyworlds::core::workload

@@ -70,8 +70,8 @@ void distribute(const Group& group, Time sum_ps, Time whole_ps, CostLevel level)
 
 class PartCoster {
  public:
-  PartCoster(const RankShapes& shapes, const compute::Gpu& gpu, KernelCosts* costs)
-      : shapes_(shapes), gpu_(gpu), costs_(costs) {}
+  PartCoster(const RankShapes& shapes, const compute::Gpu& gpu, KernelCosts* costs, bool all_trained)
+      : shapes_(shapes), gpu_(gpu), costs_(costs), all_trained_(all_trained) {}
 
   void part(std::string_view name, std::vector<Operator>& operators) {
     for (Operator& each : operators)
@@ -106,7 +106,7 @@ class PartCoster {
   }
 
   void cost_group(CostLevel level, std::string_view name, Direction direction, const Group& group) const {
-    if (group.empty() || (!gpu_.measured && !costs_)) return;
+    if (group.empty() || !all_trained_ || (!gpu_.measured && !costs_)) return;
     // No row describes what depends on the experts of one rank and layer.
     if (std::any_of(group.begin(), group.end(), [](const KernelWork* one) { return one->depends_on_load; })) return;
     const MeasurementKey what = measurable_group(level, name, direction, shapes_, group);
@@ -128,6 +128,7 @@ class PartCoster {
   const RankShapes& shapes_;
   const compute::Gpu& gpu_;
   KernelCosts* costs_;
+  const bool all_trained_;
 };
 
 /// Returns the largest deviation of the `other` time among measured entries for which `is_relevant` holds, the first of
@@ -167,8 +168,8 @@ std::string_view layer_name(const Model& model, LayerKind kind) {
 }
 
 void kernel_cost(std::string_view part, const RankShapes& shapes, const compute::Gpu& gpu,
-                 std::vector<Operator>& operators, KernelCosts* costs) {
-  PartCoster(shapes, gpu, costs).part(part, operators);
+                 std::vector<Operator>& operators, KernelCosts* costs, bool all_trained) {
+  PartCoster(shapes, gpu, costs, all_trained).part(part, operators);
 }
 
 Disagreement level_disagreement(const KernelCosts& costs) {

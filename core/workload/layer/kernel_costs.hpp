@@ -33,9 +33,10 @@ using KernelCosts = std::map<compute::MeasurementKey, CostSources>;
 /// block.
 std::string_view layer_name(const Model& model, LayerKind kind);
 
-/// Sets the cost of every kernel of an embedding, a layer or a head. `costs` may be null.
+/// Sets the cost of every kernel of an embedding, a layer or a head. `costs` may be null. Rows describe submodules and
+/// layers whose weights are all trained: of others, which are not `all_trained`, only those of kernels apply.
 void kernel_cost(std::string_view part, const RankShapes& shapes, const compute::Gpu& gpu,
-                 std::vector<Operator>& operators, KernelCosts* costs);
+                 std::vector<Operator>& operators, KernelCosts* costs, bool all_trained = true);
 
 /// The largest difference between two sources of the same time, as a fraction of the measured time.
 struct Disagreement {

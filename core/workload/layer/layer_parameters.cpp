@@ -11,11 +11,12 @@ namespace {
 PartParameters dense_part(const Model& model, LayerKind kind, Modules data_parts = 0) {
   PartParameters sum;
   for_each_branch(model, kind, [&](const LayerBranch& branch) {
-    const PartParameters part = branch.part.parameters(branch.model);
+    const PartParameters part = branch.part.parameters(branch.model), pairs = branch.part.lora_parameters(branch.model);
+    const std::int64_t sharded = part.sharded + pairs.sharded;
     const bool is_shared = (branch.part.data_part() & data_parts) == 0;
-    sum.sharded += is_shared ? part.sharded : 0;
-    sum.replicated +=
-        (is_shared ? 0 : part.sharded) + part.replicated + branch.options.norm_count() * norm_parameters(branch.model);
+    sum.sharded += is_shared ? sharded : 0;
+    sum.replicated += (is_shared ? 0 : sharded) + part.replicated + pairs.replicated +
+                      branch.options.norm_count() * norm_parameters(branch.model);
   });
   return sum;
 }

@@ -3,9 +3,13 @@
 #include "core/workload/layer/operators.hpp"
 
 #include <map>
+#include <utility>
 
 #include "core/workload/diffusion/modulated_norm.hpp"
+#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/sufficient_factors.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/parts/embeddings.hpp"
 #include "core/workload/parts/registry.hpp"
@@ -92,6 +96,7 @@ void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& b
                           std::int64_t expert_rank) {
   const PartOnRank on_rank = part_on_rank(branch, strategy, expert_rank);
   const BranchNorms norms = branch.options.norms;
+  const std::size_t first = operators.size();
   open_branch(operators, branch, on_rank.shapes);
   branch.part.add_operators(operators, on_rank);
   if (norms == BranchNorms::both) operators.push_back(stream_norm(branch, on_rank.shapes));
@@ -101,6 +106,9 @@ void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& b
   else if (branch.options.residual)
     operators.push_back(residual(sum, on_rank.shapes, branch.model));
   if (norms == BranchNorms::after) operators.push_back(stream_norm(branch, on_rank.shapes));
+  if (is_frozen(branch.model))
+    freeze_weights(operators, first, branch.model, on_rank.shapes,
+                   branch.part.lora_parameters(branch.model).sharded > 0);
 }
 
 std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind,
@@ -124,18 +132,25 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
     operators.push_back(column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}));
     operators.push_back(cross_entropy(shapes));
   }
+  if (is_frozen(model)) freeze_weights(operators, 0, model, shapes, false);
   return operators;
 }
 
 std::int64_t model_flops_per_sequence(const Model& model) {
-  const std::int64_t outputs = has_head(model) ? 1 + model.mtp_layers : 0;
-  std::int64_t sum = outputs * 6 * model.sequence * model.hidden * model.vocabulary;
-  std::map<LayerKind, std::int64_t> flops;
+  const std::int64_t outputs = has_head(model) ? 1 + model.mtp_layers : 0, head_passes = is_frozen(model) ? 2 : 3;
+  std::int64_t sum = outputs * 2 * head_passes * model.sequence * model.hidden * model.vocabulary;
+  std::map<std::pair<LayerKind, bool>, std::int64_t> flops;
   Model balanced = model;
   balanced.routing = nullptr;
+  std::int64_t forward_only = forward_only_layers(balanced, Strategy{});
   for (const LayerKind kind : all_layers(balanced)) {
-    const auto [known, is_new] = flops.try_emplace(kind, 0);
-    if (is_new) known->second = matrix_flops(layer_operators(balanced, Strategy{}, kind));
+    const bool is_forward_only = forward_only-- > 0;
+    const auto [known, is_new] = flops.try_emplace({kind, is_forward_only}, 0);
+    if (is_new) {
+      std::vector<Operator> operators = layer_operators(balanced, Strategy{}, kind);
+      if (is_forward_only) keep_forward_only(operators);
+      known->second = matrix_flops(operators);
+    }
     sum += known->second;
   }
   return sum;

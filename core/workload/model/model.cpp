@@ -45,6 +45,13 @@ const OptionTable<Model>& model_options() {
              {1, 10'000}),
       option("mtp_layers", &Model::mtp_layers,
              "layers behind the model that predict one token further each (multi-token prediction); 0: none", {0, 100}),
+      option("frozen", &Model::frozen,
+             "weights are not trained: they have no gradients and no optimizer, and the linear layers save no inputs"),
+      option("lora_rank", &Model::lora_rank,
+             "rank of the pairs of matrices that are trained beside frozen linear layers (LoRA); 0: there are none",
+             {0, 100'000}),
+      flag_list("lora_weights", &Model::lora_weights, lora_weight_names(),
+                "linear layers of attention and feed-forward networks that have such a pair; none: all"),
       option(
           "architecture", &Model::architecture_text,
           "blocks of parts, and which of them each layer is, where layers are not attention and a feed-forward network "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/parts/latent_attention.hpp"
@@ -56,6 +57,15 @@ class SelfAttention final : public LayerPart {
     if (model.biases) counts.replicated += model.hidden;  // of the output
     counts.sharded += model.hidden * gate_width(model, model.heads) + (options_.sinks ? model.heads : 0);
     return counts;
+  }
+
+  /// Beside latent attention there are none.
+  PartParameters lora_parameters(const Model& model) const override {
+    if (model.is_latent()) return {};
+    const std::int64_t query = model.heads * model.head_width(),
+                       columns = query + 2 * model.kv() * model.head_width() + gate_width(model, model.heads);
+    return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, columns) +
+            pair_parameters(model, lora_weight::linear_proj, query, model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {

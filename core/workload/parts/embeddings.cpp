@@ -1,5 +1,7 @@
 #include "core/workload/parts/embeddings.hpp"
 
+#include "core/workload/model/fine_tuning.hpp"
+
 namespace manyworlds::core::workload {
 namespace {
 
@@ -27,6 +29,15 @@ const OptionTable<PatchEmbedding>& patch_embedding_options() {
 /// Parts that begin a stream have no norm before them, and nothing to be added to.
 constexpr BranchNames kNames{"embedding_norm", "embedding_residual", 0, 0};
 
+/// Leaves out the backward passes of an embedding whose weights are frozen: nothing is trained before it.
+void freeze_embedding(std::vector<Operator>& operators, std::size_t first, const Model& model) {
+  if (!is_frozen(model)) return;
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    operators[i].backward.clear();
+    operators[i].saved_bytes = operators[i].weight_gradient_input_bytes = 0;
+  }
+}
+
 class TokenEmbeddingPart final : public LayerPart {
  public:
   explicit TokenEmbeddingPart(const TokenEmbedding& options) : options_(options) {}
@@ -44,9 +55,11 @@ class TokenEmbeddingPart final : public LayerPart {
     return {parameters, "", "0"};
   }
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
+    const std::size_t first = operators.size();
     add_embedding(operators, on.model, on.shapes);
     if (options_.types > 0)
       operators.push_back(elementwise("type_embedding", on.shapes.sp_region_tokens * on.shapes.hidden, 6, 10, 0));
+    freeze_embedding(operators, first, on.model);
   }
   std::int64_t working_bytes(const PartOnRank&) const override { return 0; }
 
@@ -74,6 +87,7 @@ class PatchEmbeddingPart final : public LayerPart {
   }
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
+    const std::size_t first = operators.size();
     const std::int64_t patches = shapes.samples * (shapes.sequence - options_.extra_tokens);
     Operator embedding;
     embedding.name = "patch_embedding";
@@ -88,6 +102,7 @@ class PatchEmbeddingPart final : public LayerPart {
     if (options_.activate) operators.push_back(activation(on.model, shapes, patches * shapes.hidden));
     if (on.model.position == Position::learned)
       operators.push_back(elementwise("position_embedding", shapes.sp_region_tokens * shapes.hidden, 6, 10, 0));
+    freeze_embedding(operators, first, on.model);
   }
   std::int64_t working_bytes(const PartOnRank&) const override { return 0; }
 
@@ -116,6 +131,7 @@ PartType patch_embedding_type() {
 void add_embedding(std::vector<Operator>& operators, const Model& model, const RankShapes& shapes) {
   using collective::Kind;
   const std::int64_t whole = shapes.tokens * shapes.hidden, sp_elements = shapes.sp_region_tokens * shapes.hidden;
+  const std::size_t first = operators.size();
   // Each rank looks up its shard of the vocabulary; the gradient adds fp32 rows (read, write) to the table's.
   Operator lookup = elementwise("embedding_lookup", whole, 4, 10, 0);
   if (shapes.tensor_parallel > 1)
@@ -130,6 +146,7 @@ void add_embedding(std::vector<Operator>& operators, const Model& model, const R
   if (model.position == Position::learned)
     operators.push_back(elementwise("position_embedding", sp_elements, 6, 10, 0));
   if (model.dropout) operators.push_back(elementwise("embedding_dropout", sp_elements, 5, 5, sp_elements));
+  freeze_embedding(operators, first, model);
 }
 
 }  // namespace manyworlds::core::workload

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/feed_forward_network.hpp"
 
 namespace manyworlds::core::workload {
@@ -34,6 +35,12 @@ class FeedForward final : public LayerPart {
     const std::int64_t wider = options_.inputs > 0 ? options_.inputs - model.hidden : 0;
     return {feed_forward_parameters(model, model.ffn()) + wider * model.up_width(model.ffn()),
             model.biases ? model.hidden : 0};
+  }
+
+  PartParameters lora_parameters(const Model& model) const override {
+    const std::int64_t inputs = options_.inputs > 0 ? options_.inputs : model.hidden;
+    return {pair_parameters(model, lora_weight::linear_fc1, inputs, model.up_width(model.ffn())) +
+            pair_parameters(model, lora_weight::linear_fc2, model.ffn(), model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override { return {{"ffn_hidden", model.ffn()}}; }

@@ -1,0 +1,26 @@
+// Pairs of low rank beside the linear layers of attention and of feed-forward networks: y = W x + s B A x, with A of
+// rank x in and B of out x rank (Hu et al. 2021, LoRA, section 4.1), as Megatron-Bridge's ParallelLinearAdapter runs
+// them (src/megatron/bridge/peft/utils.py). Their GEMMs are in 16 bits, whatever the layer beside them computes in.
+#pragma once
+
+#include <vector>
+
+#include "core/workload/layer/operators.hpp"
+
+namespace manyworlds::core::workload {
+
+/// Returns the operators of the pair beside a linear layer that still has its weight gradients: one of A and one of B,
+/// which also scales and adds. None if the layer is not one of lora_weight or has no pair.
+///
+/// Both matrices are divided over tensor-parallel ranks. Beside a column-parallel layer A is by its rank and B by its
+/// outputs: what A gives is gathered. Beside a row-parallel layer A is by its inputs, whose products are summed, and B
+/// by its outputs, which are gathered; under sequence parallelism each rank then keeps its own tokens. A's input is
+/// whole: under sequence parallelism Transformer Engine hands on what it has gathered for the layer, and adds the
+/// gradient to the layer's before it scatters these, unless it overlaps that gather with the layer's GEMM: then A's
+/// input is gathered, and its gradient scattered, once more.
+std::vector<Operator> pair_beside(const Operator& linear, const Model& model, const RankShapes& shapes);
+
+/// Whether what a pair saves is the layer's input, and no copy of which some elements are dropped.
+bool replaces_saved_input(const std::vector<Operator>& pair, const Model& model);
+
+}  // namespace manyworlds::core::workload

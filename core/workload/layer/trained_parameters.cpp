@@ -1,0 +1,97 @@
+#include "core/workload/layer/trained_parameters.hpp"
+
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/parts/registry.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+
+namespace manyworlds::core::workload {
+namespace {
+
+/// Weights of the frozen parts of a layer: those of its parts but routed experts, and those of one routed expert, or of
+/// one of the ranks that share it.
+struct FrozenWeights {
+  PartParameters dense;
+  std::int64_t expert = 0;
+};
+
+FrozenWeights frozen_weights(const Model& model, LayerKind kind, std::int64_t etp) {
+  FrozenWeights sum;
+  for_each_branch(model, kind, [&](const LayerBranch& branch) {
+    if (!is_frozen(branch.model)) return;
+    const PartParameters part = branch.part.parameters(branch.model);
+    sum.dense.sharded += part.sharded;
+    sum.dense.replicated += part.replicated + branch.options.norm_count() * norm_parameters(branch.model);
+    if (branch.part.has_experts()) sum.expert += branch.part.expert_parameters(branch.model, etp);
+  });
+  return sum;
+}
+
+bool has_trained(const Model& model, LayerKind kind) {
+  return trained_layer_parameters(model, Strategy{}, kind).total() > 0;
+}
+
+}  // namespace
+
+std::int64_t trained_parameters(const Model& model) {
+  std::int64_t layers = 0, trained_layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.layer_kind(layer);
+    const FrozenWeights frozen = frozen_weights(model, kind, 1);
+    const Parameters all = layer_parameters(model, Strategy{}, kind);
+    layers += all.total();
+    trained_layers += all.total() - frozen.dense.sharded - frozen.dense.replicated - model.experts * frozen.expert;
+  }
+  return is_frozen(model) ? trained_layers : model_parameters(model) - layers + trained_layers;
+}
+
+Parameters trained_layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  const FrozenWeights frozen = frozen_weights(model, kind, strategy.etp);
+  Parameters trained = layer_parameters(model, strategy, kind);
+  trained.dense -= frozen.dense.sharded / strategy.tp + frozen.dense.replicated;
+  trained.experts -= model.experts / strategy.ep * frozen.expert;
+  return trained;
+}
+
+std::int64_t trained_replicated_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  return replicated_layer_parameters(model, strategy, kind) - frozen_weights(model, kind, 1).dense.replicated;
+}
+
+Parameters trained_stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  Parameters trained = stage_parameters(model, strategy, stage);
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) {
+      if (!has_frozen_part(model, kind)) continue;
+      const Parameters all = layer_parameters(model, strategy, kind),
+                       of_layer = trained_layer_parameters(model, strategy, kind);
+      trained.dense -= all.dense - of_layer.dense, trained.experts -= all.experts - of_layer.experts;
+    }
+  if (!is_frozen(model)) return trained;
+  const StageMap stages = strategy.stages();
+  if (stages.has_first(stage)) trained.dense -= embedding_parameters(model, strategy.tp);
+  if (stages.has_last(stage)) trained.dense -= head_parameters(model, strategy.tp, stages.first_and_last_share_rank());
+  return trained;
+}
+
+bool has_frozen_part(const Model& model, LayerKind kind) {
+  bool any = false;
+  for_each_branch(model, kind, [&](const LayerBranch& branch) { any |= is_frozen(branch.model); });
+  return any;
+}
+
+bool has_frozen_part(const Model& model) {
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    if (has_frozen_part(model, model.layer_kind(layer))) return true;
+  return false;
+}
+
+std::int64_t forward_only_layers(const Model& model, const Strategy& strategy) {
+  if (has_embedding(model) && !is_frozen(model)) return 0;
+  const std::int64_t end = layers_before_virtual_stage(model, strategy, 1);
+  std::int64_t layer = 0;
+  while (layer < end && has_frozen_part(model, model.layer_kind(layer)) && !has_trained(model, model.layer_kind(layer)))
+    ++layer;
+  return layer;
+}
+
+}  // namespace manyworlds::core::workload
