@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/config/architecture.hpp"
 #include "experiments/models/model_config.hpp"
@@ -45,7 +46,7 @@ ModelConfig catalog_model(const std::string& name, const experiments::CatalogEnt
 /// Parameters as people count them: with the table of tokens at the entrance, of which a token reads one row, and the
 /// output layer of the same size, without the table, or without both.
 struct Counts {
-  std::int64_t total, active, table, tables;
+  std::int64_t total, active, trained, table, tables;
 };
 
 core::workload::Model model_of(const ModelConfig& config) {
@@ -57,7 +58,8 @@ core::workload::Model model_of(const ModelConfig& config) {
 Counts counts_of(const ModelConfig& config) {
   const core::workload::Model model = model_of(config);
   return {core::workload::model_parameters(model), core::workload::active_parameters(model),
-          model.vocabulary * model.hidden, model.vocabulary * model.hidden * (model.tied_embeddings ? 1 : 2)};
+          core::workload::trained_parameters(model), model.vocabulary * model.hidden,
+          model.vocabulary * model.hidden * (model.tied_embeddings ? 1 : 2)};
 }
 
 std::string origin(const ModelConfig& config, const ConfigValue& value) {
@@ -88,6 +90,9 @@ std::string as_text(const ModelConfig& config) {
   };
   text += fmt::format("{:<16}{}\n", "parameters", with_and_without(counts.total));
   text += fmt::format("{:<16}{}\n", "active", with_and_without(counts.active));
+  if (counts.trained < counts.total)
+    text += fmt::format("{:<16}{} ({}), {:.3g} % of all\n", "trained", counts.trained, count_text(counts.trained),
+                        100 * static_cast<double>(counts.trained) / static_cast<double>(counts.total));
   for (const ConfigValue& value : config.values)
     text += fmt::format("  {:<20}{:<12}{}\n", value.option, value_text(value.value), origin(config, value));
   if (config.sequence > 0)
@@ -126,6 +131,7 @@ Json as_json(const ModelConfig& config) {
           {"architecture", config.architecture},
           {"parameters", counts.total},
           {"active_parameters", counts.active},
+          {"trained_parameters", counts.trained},
           {"token_table_parameters", counts.table},
           {"values", values},
           {"assumed_sequence", config.sequence},

@@ -87,11 +87,12 @@ std::vector<PartRow> rows_of(const Model& model) {
   for (const auto& [kind, layers] : kinds_of(model)) {
     std::size_t index = 0;
     core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
-      const core::workload::PartParameters own = branch.part.parameters(branch.model);
+      const core::workload::PartParameters own = branch.part.parameters(branch.model),
+                                           pairs = branch.part.lora_parameters(branch.model);
       PartRow row{std::string(core::workload::layer_name(model, kind)),
                   type_of(model, kind, index++),
                   layers,
-                  own.sharded + own.replicated +
+                  own.sharded + own.replicated + pairs.sharded + pairs.replicated +
                       branch.options.norm_count() * core::workload::norm_parameters(branch.model) +
                       (branch.part.tables() != nullptr ? branch.part.tables()->table_parameters() : 0),
                   branch.part.has_experts() ? model.experts * branch.part.expert_parameters(branch.model, 1) : 0,

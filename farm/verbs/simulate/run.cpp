@@ -14,6 +14,7 @@
 #include "core/base/plural.hpp"
 #include "core/step/layout/memory_requirement.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "experiments/analysis/fit.hpp"
 #include "experiments/config/failed_cables.hpp"
 #include "experiments/config/graphs.hpp"
@@ -80,11 +81,30 @@ Json stages_json(const std::vector<core::memory::Footprint>& stages, double memo
   return object;
 }
 
+/// Parameters of a model, and those of them that are trained.
+struct ParameterCounts {
+  std::int64_t all, trained;
+};
+
 int show_memory(const experiments::Sweep& sweep, bool json) {
   const auto configuration = sweep.experiments.front().config().configuration;
   const auto stages = stage_footprints(configuration);
   const double memory_gib = core::step::memory_requirement_of(configuration).memory_gib;
-  std::cout << (json ? stages_json(stages, memory_gib).dump(1) + "\n" : stages_text(stages, memory_gib));
+  const core::workload::Model& model = configuration.model;
+  const ParameterCounts counts = configuration.programs ? ParameterCounts{0, 0}
+                                                        : ParameterCounts{core::workload::model_parameters(model),
+                                                                          core::workload::trained_parameters(model)};
+  if (json) {
+    Json object = stages_json(stages, memory_gib);
+    if (counts.trained < counts.all) object["parameters"] = counts.all, object["trained_parameters"] = counts.trained;
+    std::cout << object.dump(1) << '\n';
+    return kExitDone;
+  }
+  if (counts.trained < counts.all)
+    std::cout << fmt::format("parameters        {} ({}), of which {} ({}) are trained\n", counts.all,
+                             experiments::models::count_text(counts.all), counts.trained,
+                             experiments::models::count_text(counts.trained));
+  std::cout << stages_text(stages, memory_gib);
   return kExitDone;
 }
 
