@@ -170,7 +170,8 @@ void RowReader::read_source() {
   if (measured && *measured <= 0) throw UnsupportedRow{"measured_step_s is not above 0", text("measured_step_s")};
   result_.measured_s = measured.value_or(0);
   const std::string about = normalized_text(result_.source + text("model") + text("notes"));
-  if (about.find("lora") != std::string::npos) throw UnsupportedRow{"low-rank adapters are not modelled", ""};
+  if (about.find("lora") != std::string::npos && !row_.given("lora_rank"))
+    throw UnsupportedRow{"the rank of its low-rank adapters is not given", ""};
   one_layer_ = about.find("perlayer") != std::string::npos || about.find("singlelayer") != std::string::npos;
   if (result_.gpu.empty()) throw UnsupportedRow{"its GPU is not in the catalog", text("gpu")};
   assigner_.defaults();

@@ -77,7 +77,7 @@ std::vector<NameGroup> other_keys() {
        "model.use_sdpa_patching model.sdpa_method"},
       {Fate::noted, "FSDP2 gathers the next layer's parameters beside a layer as it does by default",
        "distributed.enable_fsdp2_prefetch distributed.fsdp2_*"},
-      {Fate::refused, "low-rank adapters are not modelled", "peft.*"},
+      {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank", "peft.*"},
       {Fate::refused, "quantised weights are not modelled", "quantization.* qat.* fp8.enabled model.quantization*"},
       {Fate::refused, "multi-token prediction is not read of its jobs",
        "model.num_nextn_predict_layers model.config.num_nextn_predict_layers model.mtp_*"},

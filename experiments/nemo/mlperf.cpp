@@ -206,7 +206,9 @@ ModelName MlperfReader::model() const {
   std::string folders;
   for (const auto& part : std::filesystem::absolute(file_.path).parent_path()) folders += part.string() + "/";
   if (folders.find("_lora/") != std::string::npos || folders.find("/lora/") != std::string::npos)
-    throw core::InputError("it belongs to a benchmark of low-rank adapters (lora), which are not modelled", file_.path);
+    throw core::InputError(
+        "it belongs to a benchmark of low-rank adapters (lora), which are not read: model.lora_rank is their rank",
+        file_.path);
   if (!options_.model.empty()) return {options_.model, {}};
   for (const char* name : {"MODEL_SIZE", "SIZE"})
     if (const Text size = variable(name); !size.text.empty() && shell::is_known(size.text))

@@ -84,7 +84,7 @@ const Dialect& mlperf_dialect() {
            {Fate::noted, "Transformer Engine fuses as its stack in the catalog does",
             "USE_TE_OPS FUSED_QKV_ROPE FUSED_SINGLE_QKV_ROPE"},
            {Fate::refused, "layers of two precisions are not modelled", "FIRST_LAST_LAYERS_BF16"},
-           {Fate::refused, "low-rank adapters are not modelled", "LORA_* NEMO_LORA_*"},
+           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank", "LORA_* NEMO_LORA_*"},
            {Fate::refused, "PyTorch's FSDP is not modelled with Megatron-Core's layers here", "FSDP"},
            {Fate::refused, "offloading of whole layers is not modelled", "CPU_OFFLOADING CPU_OFFLOADING_NUM_LAYERS"},
        }},

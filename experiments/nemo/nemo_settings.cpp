@@ -164,7 +164,8 @@ const Dialect& nemo_dialect() {
            {Fate::refused, "only some micro-batches or stages are recomputed",
             "model.num_micro_batches_with_partial_activation_checkpoints "
             "model.activations_checkpoint_layers_per_pipeline"},
-           {Fate::refused, "low-rank adapters are not modelled", "peft* model.peft.* model.lora*"},
+           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank",
+            "peft* model.peft.* model.lora*"},
            {Fate::refused, "PyTorch's FSDP with Megatron-Core's layers is not modelled", "model.fsdp"},
            {Fate::refused, "offloading of whole layers is not modelled",
             "model.cpu_offloading model.cpu_offloading_num_layers=0 model.cpu_offloading_*=True/False"},

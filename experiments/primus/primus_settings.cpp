@@ -47,7 +47,8 @@ const Dialect& primus_dialect() {
             "use_turbo_autotune use_turbo_parallel_linear use_turbo_row_parallel_linear "
             "use_turbo_column_parallel_linear use_turbo_layer_norm_column_parallel_linear "
             "enable_turbo_attention_float8 enable_fused_linear_ce"},
-           {Fate::refused, "low-rank adapters are not modelled", "lora.enabled lora.*=True/None"},
+           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank",
+            "lora.enabled lora.*=True/None"},
            {Fate::refused, "samples of several lengths are not modelled", "use_packed_attention enable_odc_lb_mini"},
            {Fate::refused, "layers of this form are not modelled",
             "use_sink_attention sink_sliding_window sink_window_even_layers_only=True final_logit_softcapping "

@@ -165,7 +165,7 @@ TEST_CASE("what cannot be simulated is left out with its reason and never ends t
   CHECK(reason("13.75", "") == "no step time is printed");
   CHECK(reason("13.75", "-1") == "measured_step_s is not above 0");
   CHECK(reason("A100-80GB", "TPU v9") == "its GPU is not in the catalog");
-  CHECK(reason("GPT 175B,96", "GPT 175B LoRA,96") == "low-rank adapters are not modelled");
+  CHECK(reason("GPT 175B,96", "GPT 175B LoRA,96") == "the rank of its low-rank adapters is not given");
   CHECK(reason("GPT 175B,96", "GPT 175B,") == "the shape of its model is not given");
   CHECK(reason(",8,8,1,1,3,", ",8,8,2,1,3,") == "tp x pp x cp x dp is not num_gpus");
   CHECK(reason("96,96,49152", "90,90,49152") == "without head_dim, hidden must be a multiple of heads");
