@@ -107,7 +107,7 @@ TEST_CASE("ranks divide pairs of low rank without remainder, and hold frozen wei
     CHECK(all.dense == stage_parameters(plain, strategy, 0).dense + trained.dense);
     CHECK(trained_stage_parameters(frozen(plain), strategy, 0).dense == 0);
     CHECK(trained_stage_parameters(plain, strategy, 0).dense == stage_parameters(plain, strategy, 0).dense);
-    CHECK(trained_replicated_parameters(model, {}) == 0);
+    CHECK(trained_replicated_parameters(model, strategy, {}) == 0);
     // The weight gradients of a layer are as many as its trained weights.
     std::int64_t elements = 0;
     for (const Operator& each : layer_operators(model, strategy))
