@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/compute/attention.hpp"
 #include "core/compute/gemm.hpp"
+#include "core/compute/scan_classes.hpp"
 
 namespace manyworlds::core::compute {
 namespace {
@@ -45,10 +46,6 @@ Kernel matrix_product(std::string_view name, std::int64_t m, std::int64_t n, std
 double require_known(double value, std::string_view key) {
   if (value > 0) return value;
   throw InputError(fmt::format("gpu: {} is unknown for this GPU, but its kernels need it: set a value above 0", key));
-}
-
-bool is_scan(KernelClass kernel_class) {
-  return kernel_class == KernelClass::state_space || kernel_class == KernelClass::delta_rule;
 }
 
 bool is_forward(KernelClass kernel_class) {

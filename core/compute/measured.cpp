@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/compute/gemm.hpp"
+#include "core/compute/scan_classes.hpp"
 
 namespace manyworlds::core::compute {
 
@@ -33,6 +34,9 @@ std::string describe(const MeasurementKey& key) {
   const auto kind = kKernelClassNames.at(static_cast<std::size_t>(key.kernel_class));
   if (key.kernel_class == KernelClass::memory_bound)
     return fmt::format("{} {} {} {} B", key.name, kind, dtype, key.bytes);
+  if (is_scan(key.kernel_class))
+    return fmt::format("{} {} {} {} B, {} FLOPs, {} chunks in turn", key.name, kind, dtype, key.bytes, key.flops,
+                       key.m);
   return fmt::format("{} {} {} {}x{}x{} batch {}", key.name, kind, dtype, key.m, key.n, key.k, key.batch);
 }
 

@@ -9,6 +9,7 @@
 #include "core/compute/attention.hpp"
 #include "core/compute/gemm_shapes.hpp"
 #include "core/compute/measured.hpp"
+#include "core/compute/scan_classes.hpp"
 #include "experiments/text/unsupported_row.hpp"
 
 namespace manyworlds::experiments::import {
@@ -95,6 +96,21 @@ Kernel attention_of(const CsvRow& row, KernelClass kernel_class, Dtype dtype) {
   return fused_attention(kName, kernel_class, shape, dtype);
 }
 
+/// A kernel of a scan, which its bytes, FLOPs and chunks in turn describe.
+Kernel scan_of(const CsvRow& row, KernelClass kernel_class) {
+  const auto number = [&](const char* column) {
+    const auto value = row.integer(column);
+    if (!value || *value < 0 || static_cast<double>(*value) > kMaxOperations)
+      throw UnsupportedRow{fmt::format("{} of a scan is no number from 0 to {:g}", column, kMaxOperations),
+                           std::string(row.text(column))};
+    return *value;
+  };
+  const std::int64_t chunks = row.integer("m").value_or(0);
+  if (chunks < 0 || chunks > kMaxSize)
+    throw UnsupportedRow{fmt::format("m is no number of chunks from 0 to {}", kMaxSize), std::string(row.text("m"))};
+  return chunked_scan(kName, kernel_class, number("bytes"), number("flops"), chunks);
+}
+
 Kernel kernel_of(const CsvRow& row) {
   if (row.text("level") != "kernel")
     throw UnsupportedRow{"only kernels tell the constants of kernels", std::string(row.text("level"))};
@@ -104,6 +120,7 @@ Kernel kernel_of(const CsvRow& row) {
     const std::int64_t bytes = size(row, "bytes");
     return memory_bound(kName, bytes, dtype);
   }
+  if (is_scan(kernel_class)) return scan_of(row, kernel_class);
   return kernel_class == KernelClass::gemm ? gemm_of(row, dtype) : attention_of(row, kernel_class, dtype);
 }
 

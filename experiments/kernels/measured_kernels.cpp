@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/base/escape.hpp"
+#include "core/compute/scan_classes.hpp"
 #include "experiments/text/csv.hpp"
 #include "experiments/text/nearest.hpp"
 
@@ -66,6 +67,19 @@ void require_empty(const CsvRow& row, const char* column, const char* reason) {
   if (size(row, column, 0, 0) != 0) row.fail(fmt::format("{} must be empty or 0: {}", column, reason));
 }
 
+/// Reads what a kernel is known by that has no shape: bytes; of a scan FLOPs, and in m its chunks that wait for each
+/// other, besides.
+void read_without_shape(const CsvRow& row, MeasurementKey& item) {
+  const bool scans = is_scan(item.kernel_class);
+  const char* reason = scans ? "kernels of scans are known by their bytes, FLOPs and, in m, chunks in turn"
+                             : "memory-bound kernels are known by their bytes";
+  if (scans) item.m = size(row, "m", 0, 0);
+  for (const char* column : {"m", "n", "k", "batch"})
+    if (!scans || column != std::string_view("m")) require_empty(row, column, reason);
+  item.bytes = size(row, "bytes", 0, 0, scans ? "a kernel of a scan" : "a memory_bound kernel");
+  item.flops = size(row, "flops", 0, 0, scans ? "a kernel of a scan" : nullptr);
+}
+
 MeasurementKey read_item(const CsvRow& row) {
   MeasurementKey item;
   item.level = enumerator<CostLevel>(row, "level", kCostLevelNames, 1);
@@ -73,25 +87,24 @@ MeasurementKey read_item(const CsvRow& row) {
   item.kernel_class = enumerator<KernelClass>(row, "kind", kKernelClassNames);
   item.dtype = enumerator<Dtype>(row, "dtype", kDtypeNames);
   const bool is_kernel = item.level == CostLevel::kernel,
-             has_no_shape = is_kernel && item.kernel_class == KernelClass::memory_bound;
+             has_no_shape = is_kernel && (item.kernel_class == KernelClass::memory_bound || is_scan(item.kernel_class));
   if (is_kernel && row.given("pass"))
     row.fail("pass must be empty: a kernel is known by its shape, in whichever pass it runs");
   if (!is_kernel) item.direction = enumerator<Direction>(row, "pass", kDirectionNames, 1);
   if (!is_kernel && item.name.empty()) row.fail("a submodule or a layer needs a name");
-  const char* layer_requirement =
-      "a submodule or a layer (m tokens of a micro-batch, n of a sample, k hidden size, batch samples)";
   if (has_no_shape) {
-    for (const char* column : {"m", "n", "k", "batch"})
-      require_empty(row, column, "memory-bound kernels are known by their bytes");
-  } else {
-    const char* required_for = is_kernel ? "a kernel that is not memory_bound" : layer_requirement;
-    item.m = size(row, "m", 1, 0, required_for);
-    item.n = size(row, "n", 1, 0, required_for);
-    item.k = size(row, "k", 1, 0, required_for);
-    item.batch = size(row, "batch", 1, 1);
+    read_without_shape(row, item);
+    return item;
   }
-  item.bytes = size(row, "bytes", 0, MeasurementKey::kAny, has_no_shape ? "a memory_bound kernel" : nullptr);
-  item.flops = size(row, "flops", 0, has_no_shape ? 0 : MeasurementKey::kAny);
+  const char* required_for =
+      is_kernel ? "a GEMM or fused attention"
+                : "a submodule or a layer (m tokens of a micro-batch, n of a sample, k hidden size, batch samples)";
+  item.m = size(row, "m", 1, 0, required_for);
+  item.n = size(row, "n", 1, 0, required_for);
+  item.k = size(row, "k", 1, 0, required_for);
+  item.batch = size(row, "batch", 1, 1);
+  item.bytes = size(row, "bytes", 0, MeasurementKey::kAny);
+  item.flops = size(row, "flops", 0, MeasurementKey::kAny);
   return item;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/compute/scan_classes.hpp"
 #include "experiments/kernels/operator_kernels.hpp"
 #include "experiments/text/unsupported_row.hpp"
 
@@ -12,10 +13,11 @@ namespace {
 
 constexpr std::size_t kMaxKnown = 100'000;
 
-/// Returns the shape of a kernel that programs can have: attention with values as wide as keys, and no window.
+/// Returns the shape of a kernel that programs can have: attention with values as wide as keys, and no window; no scan.
 std::optional<programs::KernelShape> shape_of_kernel(const core::compute::Kernel& kernel) {
   using core::compute::KernelClass;
   programs::KernelShape shape;
+  if (core::compute::is_scan(kernel.kernel_class)) return std::nullopt;
   if (kernel.kernel_class == KernelClass::memory_bound) {
     shape.bytes = kernel.bytes;
   } else if (kernel.kernel_class == KernelClass::gemm) {

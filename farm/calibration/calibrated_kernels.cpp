@@ -39,7 +39,7 @@ std::vector<std::string> keys_of(const std::vector<KernelSample>& samples) {
     } else if (kernel.kernel_class == KernelClass::gemm) {
       const std::string prefix = kernel.dtype == Dtype::fp8 ? "fp8_" : kernel.dtype == Dtype::fp4 ? "fp4_" : "";
       for (const char* constant : kGemmConstants) add(prefix + constant);
-    } else {
+    } else if (kernel.flops > 0) {  // a scan that only moves bytes has no constant
       add(std::string(kKernelClassNames.at(static_cast<std::size_t>(kernel.kernel_class))) + "_efficiency");
     }
   }

@@ -56,6 +56,8 @@ TEST_CASE("every kernel that the program writes to a table comes back as it was"
   for (const Kernel& kernel :
        {gemm("", 4'096, 8'192, 1'024), gemm("", 128, 256, 512, Dtype::fp8), weight_gradient("", 4'096, 8'192, 1'024),
         batched_gemm("", 512, 512, 64, 96), memory_bound("", 1 << 28), memory_bound("", 1'000, Dtype::fp32),
+        chunked_scan("", KernelClass::state_space, std::int64_t{1} << 33, std::int64_t{1} << 40),
+        chunked_scan("", KernelClass::delta_rule, 1 << 20, 0), chunked_scan("", KernelClass::delta_rule, 1, 2, 128),
         fused_attention("", KernelClass::cudnn_forward, causal),
         fused_attention("", KernelClass::cudnn_backward, causal),
         fused_attention("", KernelClass::flash2_forward, full),
@@ -105,6 +107,9 @@ TEST_CASE("rows that cannot be predicted say why") {
   CHECK(reason("x,kernel,a,,gemm,bf16,1,2,c,1,,,5,\n") == "a field cannot be read");
   CHECK(reason("x,kernel,a,,gemm,bf16,4000000000,4000000000,1000,1,,,5,\n") == "its operations are too many");
   CHECK(reason("x,kernel,a,,memory_bound,bf16,,,,,,,5,\n") == "bytes is no size from 1 to 4294967296");
+  CHECK(reason("x,kernel,a,,state_space,bf16,,,,,,7,5,\n") == "bytes of a scan is no number from 0 to 1e+17");
+  CHECK(reason("x,kernel,a,,delta_rule,bf16,,,,,7,,5,\n") == "flops of a scan is no number from 0 to 1e+17");
+  CHECK(reason("x,kernel,a,,delta_rule,bf16,-1,,,,7,7,5,\n") == "m is no number of chunks from 0 to 4294967296");
   CHECK(reason("x,kernel,a,,cudnn_forward,bf16,64,64,64,8,,,5,\n") ==
         "attention needs flops and bytes, which tell its mask and heads");
   CHECK(reason("x,kernel,a,,cudnn_forward,bf16,64,64,64,8,1000,80000,5,\n") ==

@@ -99,6 +99,10 @@ TEST_CASE("what is no table of measured kernels is refused by line, saying what 
   CHECK_THAT(refusal(with(kTable, ",31.25", ",-3")), StartsWith("k.csv:2: time_us must be from"));
   CHECK_THAT(refusal(with(kTable, "1048576", "")), StartsWith("k.csv:3: a memory_bound kernel needs bytes"));
   CHECK_THAT(refusal(with(kTable, "bf16,,,,,1048576", "bf16,7,,,,1048576")), StartsWith("k.csv:3: m must be empty"));
+  CHECK_THAT(refusal(with(kTable, "memory_bound", "delta_rule")),
+             StartsWith("k.csv:3: a kernel of a scan needs flops"));
+  CHECK_THAT(refusal(with(kTable, "memory_bound,bf16,,,,,1048576,", "delta_rule,bf16,,7,,,1048576,1")),
+             StartsWith("k.csv:3: n must be empty or 0: kernels of scans are known by"));
   CHECK_THAT(refusal(with(kTable, "attention,backward", "attention,")), StartsWith("k.csv:4: pass must be one of"));
   CHECK_THAT(refusal(with(kTable, "submodule,attention", "submodule,")), StartsWith("k.csv:4: ") && Contains("a name"));
   CHECK_THAT(refusal(kTable + "kernel,qkv,,gemm,bf16,2048,4608,1536,1,,,31.5,\n"),
@@ -131,6 +135,8 @@ TEST_CASE("what is written as a table is read to the same times, to the picoseco
   rows.push_back(
       {measurement_key(fused_attention("attention", KernelClass::cudnn_forward, {64, 64, 2080, 32, 32, 4, 4, 0})), 7,
        ""});
+  rows.push_back({measurement_key(chunked_scan("scan", KernelClass::state_space, 100, 0)), 8, ""});
+  rows.push_back({measurement_key(chunked_scan("scan", KernelClass::delta_rule, 100, 200, 3)), 9, ""});
   const MeasuredTimes back = import::parse_measured_kernels(import::measured_kernels_csv(rows), "k.csv");
   CHECK(back.size() == rows.size());
   for (const auto& row : rows) {

@@ -18,7 +18,7 @@ using compute::KernelClass;
 using compute::MeasurementKey;
 using compute::TimeBasis;
 
-/// Ranks kernel classes: fused attention above GEMMs above everything else.
+/// Ranks kernel classes: fused attention and scans, which no operator has both of, above GEMMs above everything else.
 int class_priority(KernelClass kernel_class) {
   if (kernel_class == KernelClass::memory_bound) return 0;
   return kernel_class == KernelClass::gemm ? 1 : 2;

@@ -127,6 +127,21 @@ TEST_CASE("a thin GEMM is bound by its bytes") {
   CHECK(modelled_time(kernel, gpu) == Approx(134'250'496));
 }
 
+TEST_CASE("a kernel of a scan takes its bytes at half the bandwidth, its FLOPs at its share, or its chunks in turn") {
+  Gpu gpu = no_launch();
+  gpu.matrix_tflops = 100, gpu.state_space_efficiency = 0.1, gpu.delta_rule_efficiency = 0.2;
+  gpu.memory_gb_per_s = 1'000;
+  const auto us = [&](KernelClass kernel_class, std::int64_t bytes, std::int64_t flops, std::int64_t chunks) {
+    return static_cast<double>(modelled_time(chunked_scan("s", kernel_class, bytes, flops, chunks), gpu)) * 1e-6;
+  };
+  CHECK(us(KernelClass::state_space, 5'000'000, 0, 0) == Approx(10));
+  CHECK(us(KernelClass::state_space, 5'000'000, 200'000'000, 0) == Approx(20));
+  CHECK(us(KernelClass::delta_rule, 5'000'000, 240'000'000, 0) == Approx(12));
+  CHECK(us(KernelClass::delta_rule, 5'000'000, 240'000'000, 10) == Approx(17));
+  gpu.launch_us = 2;
+  CHECK(us(KernelClass::delta_rule, 5'000'000, 240'000'000, 10) == Approx(19));
+}
+
 TEST_CASE("weight gradients that add to fp32 have a slower main loop") {
   Gpu gpu = no_launch();
   gpu.compute_units = 128;
