@@ -7,6 +7,7 @@
 
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -66,6 +67,15 @@ Violation undivided_tokens(const Architecture& architecture, const Strategy& str
   return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
     if (branch.model->sequence % ranks == 0) return std::nullopt;
     return fmt::format("block '{}': sequence {}, cp x tp {}", block.name, branch.model->sequence, ranks);
+  });
+}
+
+Violation heads_of_mixers(const Architecture& architecture, const Strategy& strategy) {
+  return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    const auto* part = dynamic_cast<const core::workload::TradesTokens*>(branch.part.get());
+    const std::string size = part == nullptr ? "" : part->undivided_size(strategy.tp, strategy.cp);
+    if (size.empty()) return std::nullopt;
+    return fmt::format("block '{}': {} of {}, tp {} x cp {}", block.name, size, branch.type, strategy.tp, strategy.cp);
   });
 }
 
@@ -150,13 +160,25 @@ std::vector<Rule> architecture_rules() {
              return architecture == nullptr ? std::nullopt : undivided_tokens(*architecture, e.configuration.strategy);
            }),
       rule("context_of_states", "strategy.cp",
-           "cp > 1 is for parts whose ranks need no state of each other, and no other network",
-           {"by construction; Megatron-LM, core/ssm/mamba_context_parallel.py, trades tokens for heads, which is not "
-            "built"},
+           "cp > 1 is for parts whose ranks can share the tokens of a sample: not sparse, joint and cross attention, "
+           "nor "
+           "parts of networks of images",
+           {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Architecture* architecture = architecture_of(e);
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
              return context_of_states(*architecture);
+           }),
+      rule("heads_of_mixers", "strategy.cp",
+           "heads of mixers must be multiples of tp x cp: ranks trade their tokens for a share of the heads; groups of "
+           "a "
+           "tensor-parallel rank must be a multiple of cp, or cp one of them",
+           {"Megatron-LM, core/ssm/mamba_context_parallel.py and core/transformer/transformer_config.py",
+            {"parts_by_ranks"}},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
+             return heads_of_mixers(*architecture, e.configuration.strategy);
            }),
       rule("architecture_sums_gradients", "strategy.gradient_exchange",
            "gradient_exchange other than sums is for models without an architecture", {kConstruction},

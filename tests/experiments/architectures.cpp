@@ -388,16 +388,46 @@ TEST_CASE("networks have widths, tokens and blocks of their own") {
   CHECK(refusal("networks:\n  vision: {blocks: {a: mlp}, layers: a}\nlayers: [a]").starts_with("model.yaml:3: "));
 }
 
-TEST_CASE("a step of every part takes as long composed as with all packets in one event loop") {
+namespace {
+
+/// Checks that a step of blocks with this part and a network takes as long composed as with all packets in one event
+/// loop. `needed` are options of the model, `layout` those of the strategy.
+void check_composed(const std::string& part, const std::string& needed, const std::string& layout) {
+  const std::string text =
+      "base:\n  model: {" + needed +
+      "layers: 4, hidden: 64, heads: 8, ffn_hidden: 128, vocabulary: 512, sequence: 256, experts: 4, "
+      "shared_ffn_hidden: 64, architecture: {blocks: {a: {" +
+      part +
+      "}, b: mlp}, layers: abab}}\n"
+      "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
+      "  topology: {rail_optimized: {oversubscription: 1}}\n  transport: dcqcn\n"
+      "  strategy: {" +
+      layout + ", micro_batch: 1, global_batch: 8}\n";
+  CAPTURE(part, layout);
   core::step::SimulationContext context;
   core::step::IsolatedResults results;
+  std::map<std::string, core::Time> steps;
+  for (const std::string composition : {"composed", "coupled"}) {
+    GraphCache graphs;
+    const Sweep sweep = read(text, {"composition=" + composition});
+    const auto config = configure(sweep.experiments.at(0), graphs);
+    steps[composition] = context.run(context.compile(config), results).step_ps;
+  }
+  CHECK(steps["composed"] > 0);
+  CHECK(steps["composed"] == steps["coupled"]);
+}
+
+}  // namespace
+
+TEST_CASE("a step of every part takes as long composed as with all packets in one event loop") {
   const Model model = [] {
     Model sizes;
     sizes.hidden = 64, sizes.heads = 8;
     return sizes;
   }();
   for (const core::workload::PartType& type : core::workload::part_types()) {
-    const auto sizes = type.make(type.example)->sharded_sizes(model);
+    const auto part = type.make(type.example);
+    const auto sizes = part->sharded_sizes(model);
     if (sizes.empty()) continue;  // ends of networks, which send nothing
     const bool divided =
         std::any_of(sizes.begin(), sizes.end(), [](const core::workload::ShardedSize& each) { return each.size > 1; });
@@ -405,25 +435,9 @@ TEST_CASE("a step of every part takes as long composed as with all packets in on
     for (const auto& [key, value] : type.example)
       own += (own.empty() ? "" : ", ") + key + ": " + import::value_text(value);
     for (const auto& [key, value] : type.example_model) needed += key + ": " + import::value_text(value) + ", ";
-    const std::string text =
-        "base:\n  model: {" + needed +
-        "layers: 4, hidden: 64, heads: 8, ffn_hidden: 128, vocabulary: 512, sequence: 256, experts: "
-        "4, "
-        "shared_ffn_hidden: 64, architecture: {blocks: {a: {" +
-        type.name + ": {" + own + "}}, b: mlp}, layers: abab}}\n" +
-        "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
-        "  topology: {rail_optimized: {oversubscription: 1}}\n  transport: dcqcn\n"
-        "  strategy: {" +
-        (divided ? "tp: 2, sequence_parallel: true, ep: 2, " : "tp: 1, ") + "micro_batch: 1, global_batch: 8}\n";
-    CAPTURE(type.name);
-    std::map<std::string, core::Time> steps;
-    for (const std::string composition : {"composed", "coupled"}) {
-      GraphCache graphs;
-      const Sweep sweep = read(text, {"composition=" + composition});
-      const auto config = configure(sweep.experiments.at(0), graphs);
-      steps[composition] = context.run(context.compile(config), results).step_ps;
-    }
-    CHECK(steps["composed"] > 0);
-    CHECK(steps["composed"] == steps["coupled"]);
+    const std::string written = type.name + ": {" + own + "}";
+    check_composed(written, needed, divided ? "tp: 2, sequence_parallel: true, ep: 2" : "tp: 1");
+    if (divided && part->shares_context() && part->tables() == nullptr)
+      check_composed(written, needed, "tp: 2, cp: 2, sequence_parallel: true");
   }
 }

@@ -7,6 +7,7 @@
 #include "core/step/layout/layer_split.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/parts/expert_load.hpp"
 
 namespace manyworlds::core::step {
@@ -72,7 +73,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           workload::stages_share_table(configuration.model),
           configuration.model.has_experts() || workload::has_tables(configuration.model),
           s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
-          s.cp_comm != ContextExchange::ring,
+          s.cp_comm != ContextExchange::ring || workload::trades_tokens(configuration.model),
           s.virtual_stages > 1 && s.stage_placement() == workload::StagePlacement::loop,
           depends_on_network(configuration),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),

@@ -1,15 +1,21 @@
 // Gated delta net: linear attention whose state forgets and is corrected by the delta rule (Yang et al. 2024, "Gated
 // Delta Networks", section 3) as Qwen3-Next and Qwen3.5 have it, with the kernels by chunks of flash-linear-attention
-// (fla/ops/gated_delta_rule/chunk.py). Tensor parallelism shards heads.
+// (fla/ops/gated_delta_rule/chunk.py). Tensor parallelism shards heads; under context
+// parallelism ranks have all tokens of a share of these between both projections.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/workload/mixers/mixer_parts.hpp"
+#include "core/workload/mixers/scan_kernels.hpp"
+#include "core/workload/mixers/token_exchange.hpp"
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-using compute::batched_gemm;
+using compute::KernelClass;
 using compute::memory_bound;
 
 struct GatedDelta {
@@ -40,7 +46,30 @@ const OptionTable<GatedDelta>& gated_delta_options() {
   return table;
 }
 
-class GatedDeltaPart final : public LayerPart {
+/// Returns what of the mixer a rank computes, for all tokens of a sample: its heads.
+GatedDelta share_of(const GatedDelta& mixer, const PartOnRank& on) {
+  const std::int64_t ranks = on.strategy.tp * on.strategy.cp;
+  GatedDelta share = mixer;
+  share.key_heads /= ranks;
+  share.value_heads /= ranks;
+  return share;
+}
+
+/// Returns the sizes of the delta rule of `share`, on a rank that has all tokens.
+DeltaRuleSizes rule_sizes(const GatedDelta& share, const RankShapes& shapes) {
+  DeltaRuleSizes sizes;
+  sizes.tokens = shapes.tokens;
+  sizes.chunk = std::min(share.chunk, shapes.sequence);
+  sizes.serial_chunks = (shapes.sequence + sizes.chunk - 1) / sizes.chunk;
+  sizes.chunks = shapes.samples * sizes.serial_chunks;
+  sizes.key_heads = share.key_heads;
+  sizes.value_heads = share.value_heads;
+  sizes.key_dim = share.key_dim;
+  sizes.value_dim = share.value_dim;
+  return sizes;
+}
+
+class GatedDeltaPart final : public LayerPart, public TradesTokens {
  public:
   explicit GatedDeltaPart(const GatedDelta& mixer) : mixer_(mixer) {}
 
@@ -60,7 +89,10 @@ class GatedDeltaPart final : public LayerPart {
             mixer_.value_dim};
   }
 
-  bool shares_context() const override { return false; }  // the state passes from rank to rank, which is not built
+  std::string undivided_size(std::int64_t tp, std::int64_t cp) const override {
+    if (mixer_.key_heads % (tp * cp) != 0) return fmt::format("key_heads {}", mixer_.key_heads);
+    return mixer_.value_heads % (tp * cp) == 0 ? "" : fmt::format("value_heads {}", mixer_.value_heads);
+  }
 
   std::vector<ShardedSize> sharded_sizes(const Model&) const override {
     return {{"key_heads", mixer_.key_heads}, {"value_heads", mixer_.value_heads}};
@@ -69,80 +101,49 @@ class GatedDeltaPart final : public LayerPart {
   PartFormulas formulas(const Model&) const override {
     const std::string channels = "(2 * key_heads * key_dim + value_heads * value_dim)",
                       projections = "hidden * (" + channels + " + 2 * value_heads * value_dim + 2 * value_heads)";
-    return {
-        projections + " + convolution * " + channels + " + 2 * value_heads + value_dim", "",
-        "2 * sequence * (" + projections +
-            " + value_heads * (chunk * (3 * key_dim + 2 * value_dim) + 3 * key_dim * value_dim + chunk * floor(chunk / "
-            "3)))"};
+    return {projections + " + convolution * " + channels + " + 2 * value_heads + value_dim", "",
+            "2 * sequence * (" + projections +
+                " + value_heads * (chunk * (3 * key_dim + 2 * value_dim) + 3 * key_dim * value_dim)) + value_heads * "
+                "floor(sequence / chunk) * floor(2 * chunk * chunk * chunk / 3)"};
   }
 
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
-    const std::int64_t tp = shapes.tensor_parallel, values = mixer_.values() / tp;
-    operators.push_back(
-        column_parallel(shapes, {"mixer_in", shapes.hidden, mixer_.projected() / tp, false, on.dtype()}));
+    const std::int64_t tp = shapes.tensor_parallel, values = mixer_.values() / tp, columns = mixer_.projected() / tp;
+    operators.push_back(column_parallel(shapes, {"mixer_in", shapes.hidden, columns, false, on.dtype()}));
     mark_input_from(operators.back(), recompute::layernorm);
-    operators.push_back(delta_rule(shapes));
-    operators.push_back(gated_norm(shapes.tokens * values));
+    const bool shares = on.strategy.cp > 1;
+    if (shares) operators.push_back(tokens_to_heads(shapes.tokens, {{columns}}, true));
+    operators.push_back(delta_rule(on));
+    operators.push_back(gated_norm(KernelClass::memory_bound, shapes.tokens * values));
+    if (shares) operators.push_back(heads_to_tokens(shapes.tokens, values));
     operators.push_back(row_parallel(shapes, {"mixer_out", values, shapes.hidden, false, on.dtype()}));
   }
 
   /// Gradients of the projections' output and of the convolution's; states and their gradients in 16 bits.
   std::int64_t working_bytes(const PartOnRank& on) const override {
-    const std::int64_t tp = on.shapes.tensor_parallel;
-    return 2 * on.shapes.tokens * (mixer_.projected() + mixer_.channels()) / tp +
-           2 * 2 * chunks_of_heads(on.shapes) * mixer_.key_dim * mixer_.value_dim;
+    const GatedDelta share = share_of(mixer_, on);
+    const DeltaRuleSizes sizes = rule_sizes(share, all_token_shapes(on.shapes, on.strategy.cp));
+    return 2 * sizes.tokens * (share.projected() + share.channels()) + 2 * 2 * sizes.states();
   }
 
  private:
-  std::int64_t chunk(const RankShapes& shapes) const { return std::min(mixer_.chunk, shapes.sequence); }
-  /// Chunks of all samples and value heads on this rank.
-  std::int64_t chunks_of_heads(const RankShapes& shapes) const {
-    const std::int64_t q = chunk(shapes);
-    return shapes.samples * ((shapes.sequence + q - 1) / q) * mixer_.value_heads / shapes.tensor_parallel;
-  }
-
   /// Saved are the convolution's input and output, step and decay in fp32, and the inverse matrix of each chunk; the
   /// backward pass computes corrected keys and values and the states again.
-  Operator delta_rule(const RankShapes& shapes) const {
-    const std::int64_t tp = shapes.tensor_parallel, q = chunk(shapes), k = mixer_.key_dim, v = mixer_.value_dim;
-    const std::int64_t each = chunks_of_heads(shapes), channels = shapes.tokens * mixer_.channels() / tp;
-    const std::int64_t steps = shapes.tokens * mixer_.value_heads / tp;
+  Operator delta_rule(const PartOnRank& on) const {
+    const GatedDelta share = share_of(mixer_, on);
+    const DeltaRuleSizes sizes = rule_sizes(share, all_token_shapes(on.shapes, on.strategy.cp));
+    const std::int64_t channels = sizes.tokens * share.channels(), steps = sizes.tokens * sizes.value_heads;
     Operator result;
     result.name = "mixer_delta_rule";
-    result.saved_bytes = 2 * shapes.tokens * mixer_.projected() / tp + 2 * channels + 8 * steps + 2 * each * q * q;
-    const auto gemms = [](OpList& ops, std::string_view name, std::initializer_list<std::int64_t> shape) {
-      const auto* s = shape.begin();
-      ops.push_back(kernel(batched_gemm(name, s[0], s[1], s[2], s[3])));
-    };
-    const auto correct = [&](OpList& ops) {  // keys and values by the inverse, then the states, chunk after chunk
-      gemms(ops, "mixer_corrected_keys", {q, k, q, each});
-      gemms(ops, "mixer_corrected_values", {q, v, q, each});
-      gemms(ops, "mixer_state_values", {q, v, k, each});
-      gemms(ops, "mixer_states", {k, v, q, each});
-    };
-    OpList &ahead = result.forward, &back = result.backward;
-    convolve(ahead, channels);
-    ahead.push_back(kernel(memory_bound("mixer_steps", 12 * steps)));
-    gemms(ahead, "mixer_key_products", {q, q, k, each});
-    gemms(ahead, "mixer_inverse", {q, q, std::max<std::int64_t>(q / 3, 1), each});  // of a triangle: q^3 / 3
-    correct(ahead);
-    gemms(ahead, "mixer_scores", {q, q, k, each});
-    gemms(ahead, "mixer_output", {q, v, q + k, each});
-
-    correct(back);
-    gemms(back, "mixer_scores", {q, q, k, each});
-    gemms(back, "mixer_value_gradient", {q, v, q, each});
-    gemms(back, "mixer_state_gradient", {k, v, 2 * q, each});
-    gemms(back, "mixer_score_gradient", {q, q, v, each});
-    gemms(back, "mixer_query_gradient", {q, k, q + v, each});
-    gemms(back, "mixer_key_gradient", {q, k, q + v, each});
-    gemms(back, "mixer_correction_gradient", {q, q, k + v, each});
-    gemms(back, "mixer_inverse_gradient", {q, q, 2 * q, each});
-    gemms(back, "mixer_corrected_gradient", {q, k + v, q, each});
-    gemms(back, "mixer_product_gradient", {q, k, 2 * q, each});
-    back.push_back(kernel(memory_bound("mixer_steps_gradient", 20 * steps)));
-    convolve_backward(back, channels);
+    result.saved_bytes = 2 * sizes.tokens * share.projected() + 2 * channels + 8 * steps +
+                         2 * sizes.chunks_of_heads() * sizes.chunk * sizes.chunk;
+    convolve(result.forward, KernelClass::delta_rule, channels);
+    result.forward.push_back(kernel(memory_bound("mixer_steps", 12 * steps)));
+    append(result.forward, delta_rule_forward(sizes));
+    append(result.backward, delta_rule_backward(sizes));
+    result.backward.push_back(kernel(memory_bound("mixer_steps_gradient", 20 * steps)));
+    convolve_backward(result.backward, KernelClass::delta_rule, channels);
     return result;
   }
 

@@ -1,16 +1,21 @@
 // Mamba-2: a state-space mixer (Dao and Gu 2024, "Transformers are SSMs", section 7) as Megatron-Core's MambaMixer and
 // mamba_ssm's kernels run it: one input projection, a short causal convolution, the scan by chunks (state-space
-// duality, section 6), a gated norm and an output projection. Tensor parallelism shards heads and groups.
+// duality, section 6), a gated norm and an output projection. Tensor parallelism shards heads and groups;
+// under context parallelism ranks have all tokens of a share of these between both projections.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/workload/mixers/mixer_parts.hpp"
+#include "core/workload/mixers/scan_kernels.hpp"
+#include "core/workload/mixers/token_exchange.hpp"
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-using compute::batched_gemm;
-using compute::memory_bound;
+using compute::KernelClass;
 
 struct Mamba2 {
   std::int64_t heads = 0;
@@ -39,19 +44,30 @@ const OptionTable<Mamba2>& mamba2_options() {
   return table;
 }
 
-/// Sizes of the scan on one rank.
-struct ScanShapes {
-  std::int64_t tokens, heads, groups, chunk, chunks;  // chunks of all samples
+/// Returns what of the mixer a rank computes, for all tokens of a sample: its heads, and their groups. A group of more
+/// heads than those of one context-parallel rank is computed on several.
+Mamba2 share_of(const Mamba2& mixer, const PartOnRank& on) {
+  const std::int64_t ranks = on.strategy.tp * on.strategy.cp;
+  Mamba2 share = mixer;
+  share.heads /= ranks;
+  share.groups = std::max<std::int64_t>(1, share.groups / ranks);
+  return share;
+}
 
-  ScanShapes(const Mamba2& mixer, const RankShapes& shapes)
-      : tokens(shapes.tokens),
-        heads(mixer.heads / shapes.tensor_parallel),
-        groups(mixer.groups / shapes.tensor_parallel),
-        chunk(std::min(mixer.chunk, shapes.sequence)),
-        chunks(shapes.samples * ((shapes.sequence + chunk - 1) / chunk)) {}
-};
+/// Returns the sizes of the scan of `share`, on a rank that has all tokens.
+StateSpaceSizes scan_sizes(const Mamba2& share, const RankShapes& shapes) {
+  StateSpaceSizes sizes;
+  sizes.tokens = shapes.tokens;
+  sizes.chunk = std::min(share.chunk, shapes.sequence);
+  sizes.chunks = shapes.samples * ((shapes.sequence + sizes.chunk - 1) / sizes.chunk);
+  sizes.heads = share.heads;
+  sizes.groups = share.groups;
+  sizes.head_dim = share.head_dim;
+  sizes.state = share.state;
+  return sizes;
+}
 
-class Mamba2Part final : public LayerPart {
+class Mamba2Part final : public LayerPart, public TradesTokens {
  public:
   explicit Mamba2Part(const Mamba2& mixer) : mixer_(mixer) {}
 
@@ -69,7 +85,11 @@ class Mamba2Part final : public LayerPart {
             0};
   }
 
-  bool shares_context() const override { return false; }  // the state passes from rank to rank, which is not built
+  std::string undivided_size(std::int64_t tp, std::int64_t cp) const override {
+    if (mixer_.heads % (tp * cp) != 0) return fmt::format("heads {}", mixer_.heads);
+    const std::int64_t groups = mixer_.groups / tp;
+    return groups % cp == 0 || cp % groups == 0 ? "" : fmt::format("groups {}", mixer_.groups);
+  }
 
   std::vector<ShardedSize> sharded_sizes(const Model&) const override {
     return {{"heads", mixer_.heads}, {"groups", mixer_.groups}};
@@ -77,68 +97,58 @@ class Mamba2Part final : public LayerPart {
 
   PartFormulas formulas(const Model&) const override {
     const std::string width = "heads * head_dim", projected = "(2 * heads * head_dim + 2 * groups * state + heads)";
-    return {"hidden * " + projected + " + (convolution + 1) * (heads * head_dim + 2 * groups * state) + 3 * heads + " +
-                width + " + " + width + " * hidden",
-            "",
-            "2 * sequence * (hidden * " + projected + " + " + width +
-                " * hidden + 2 * state * heads * head_dim + chunk * (groups * state + heads * head_dim))"};
+    return {
+        "hidden * " + projected + " + (convolution + 1) * (heads * head_dim + 2 * groups * state) + 3 * heads + " +
+            width + " + " + width + " * hidden",
+        "",
+        "2 * sequence * (hidden * " + projected + " + " + width +
+            " * hidden + 2 * state * heads * head_dim + chunk * groups * state) + sequence * chunk * heads * head_dim"};
   }
 
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
-    const std::int64_t width = mixer_.width() / shapes.tensor_parallel;
-    operators.push_back(column_parallel(
-        shapes, {"mixer_in", shapes.hidden, mixer_.projected() / shapes.tensor_parallel, false, on.dtype()}));
+    const std::int64_t tp = shapes.tensor_parallel, cp = on.strategy.cp, width = mixer_.width() / tp;
+    operators.push_back(
+        column_parallel(shapes, {"mixer_in", shapes.hidden, mixer_.projected() / tp, false, on.dtype()}));
     mark_input_from(operators.back(), recompute::layernorm);
-    operators.push_back(scan(shapes));
-    operators.push_back(gated_norm(shapes.tokens * width));
+    if (cp > 1) operators.push_back(to_heads(shapes, cp));
+    operators.push_back(scan(on));
+    if (cp > 1) operators.push_back(heads_to_tokens(shapes.tokens, width));
+    operators.push_back(gated_norm(KernelClass::state_space, shapes.tokens * width));
     operators.push_back(row_parallel(shapes, {"mixer_out", width, shapes.hidden, false, on.dtype()}));
   }
 
   /// Gradients of the projection's output, the convolution's output again and its gradient, in 16 bits; states and
   /// their gradients in fp32.
   std::int64_t working_bytes(const PartOnRank& on) const override {
-    const ScanShapes scan(mixer_, on.shapes);
-    const std::int64_t tp = on.shapes.tensor_parallel;
-    return 2 * scan.tokens * (mixer_.projected() + 2 * mixer_.channels()) / tp +
-           2 * 4 * scan.chunks * scan.heads * mixer_.head_dim * mixer_.state;
+    const Mamba2 share = share_of(mixer_, on);
+    const StateSpaceSizes sizes = scan_sizes(share, all_token_shapes(on.shapes, on.strategy.cp));
+    return 2 * sizes.tokens * (share.projected() + 2 * share.channels()) + 2 * 4 * sizes.states();
   }
 
  private:
+  /// Gates, inputs, B, C and steps, an all-to-all each; a group of heads on several ranks is sent to each of them.
+  Operator to_heads(const RankShapes& shapes, std::int64_t cp) const {
+    const std::int64_t tp = shapes.tensor_parallel, width = mixer_.width() / tp, groups = mixer_.groups / tp;
+    const SentColumns of_groups{groups * mixer_.state, std::max<std::int64_t>(1, cp / groups)};
+    return tokens_to_heads(shapes.tokens, {{width}, {width}, of_groups, of_groups, {mixer_.heads / tp}}, false);
+  }
+
   /// The convolution and the scan of chunks. Saved are the projection's output and the scan's; the backward pass
   /// computes the convolution, the products of B and C, and the states again (mamba_ssm, ops/triton/ssd_combined.py,
   /// MambaSplitConv1dScanCombinedFn).
-  Operator scan(const RankShapes& shapes) const {
-    const ScanShapes scan(mixer_, shapes);
-    const std::int64_t tp = shapes.tensor_parallel, p = mixer_.head_dim, n = mixer_.state, q = scan.chunk;
-    const std::int64_t by_head = scan.chunks * scan.heads, by_group = scan.chunks * scan.groups;
-    const std::int64_t channels = scan.tokens * mixer_.channels() / tp, states = by_head * p * n;
+  Operator scan(const PartOnRank& on) const {
+    const Mamba2 share = share_of(mixer_, on);
+    const StateSpaceSizes sizes = scan_sizes(share, all_token_shapes(on.shapes, on.strategy.cp));
+    const std::int64_t channels = sizes.tokens * share.channels();
     Operator result;
     result.name = "mixer_scan";
-    result.saved_bytes = 2 * scan.tokens * (mixer_.projected() + mixer_.width()) / tp;
-    const auto again = [&](OpList& ops) {
-      convolve(ops, channels);
-      ops.push_back(kernel(memory_bound("mixer_steps", 10 * scan.tokens * scan.heads)));
-      ops.push_back(kernel(batched_gemm("mixer_chunk_states", p, n, q, by_head)));
-      ops.push_back(kernel(memory_bound("mixer_pass_states", 8 * states)));
-      ops.push_back(kernel(batched_gemm("mixer_chunk_products", q, q, n, by_group)));
-    };
-    again(result.forward);
-    // Inside a chunk by the products of B and C, and from the state before it.
-    result.forward.push_back(kernel(batched_gemm("mixer_chunk_scan", q, p, q + n, by_head)));
-
-    again(result.backward);
-    OpList& back = result.backward;
-    back.push_back(kernel(batched_gemm("mixer_state_gradient", n, p, q, by_head)));
-    back.push_back(kernel(memory_bound("mixer_pass_state_gradients", 12 * states)));
-    back.push_back(kernel(batched_gemm("mixer_input_gradient", q, p, q + n, by_head)));
-    back.push_back(kernel(batched_gemm("mixer_b_gradient", q, n, p, by_head)));
-    back.push_back(kernel(batched_gemm("mixer_c_gradient", q, n, p, by_head)));
-    back.push_back(kernel(batched_gemm("mixer_product_gradient", q, q, p, by_head)));
-    for (const char* name : {"mixer_b_of_products", "mixer_c_of_products"})
-      back.push_back(kernel(batched_gemm(name, q, n, q, by_group)));
-    back.push_back(kernel(memory_bound("mixer_steps_gradient", 16 * scan.tokens * scan.heads)));
-    convolve_backward(back, channels);
+    result.saved_bytes = 2 * sizes.tokens * (share.projected() + share.width());
+    convolve(result.forward, KernelClass::state_space, channels);
+    append(result.forward, state_space_forward(sizes));
+    convolve(result.backward, KernelClass::state_space, channels);
+    append(result.backward, state_space_backward(sizes));
+    convolve_backward(result.backward, KernelClass::state_space, channels);
     return result;
   }
 

@@ -1,17 +1,32 @@
 #include "core/workload/mixers/mixer_parts.hpp"
 
 namespace manyworlds::core::workload {
+namespace {
 
-void convolve(OpList& ops, std::int64_t elements) {
-  ops.push_back(kernel(compute::memory_bound("mixer_convolution", 4 * elements)));
+using compute::KernelClass;
+
+WorkItem moves(std::string_view name, KernelClass kernel_class, std::int64_t bytes) {
+  return kernel(kernel_class == KernelClass::memory_bound ? compute::memory_bound(name, bytes)
+                                                          : compute::chunked_scan(name, kernel_class, bytes, 0));
 }
 
-void convolve_backward(OpList& ops, std::int64_t elements) {
-  ops.push_back(kernel(compute::memory_bound("mixer_convolution_gradient", 6 * elements)));
+}  // namespace
+
+void convolve(OpList& ops, KernelClass kernel_class, std::int64_t elements) {
+  ops.push_back(moves("mixer_convolution", kernel_class, 4 * elements));
 }
 
-Operator gated_norm(std::int64_t elements) {
-  return elementwise("mixer_gated_norm", elements, 6, 10, 2 * elements);
+void convolve_backward(OpList& ops, KernelClass kernel_class, std::int64_t elements) {
+  ops.push_back(moves("mixer_convolution_gradient", kernel_class, 6 * elements));
+}
+
+Operator gated_norm(KernelClass kernel_class, std::int64_t elements) {
+  Operator result;
+  result.name = "mixer_gated_norm";
+  result.saved_bytes = 2 * elements;
+  result.forward.push_back(moves(result.name, kernel_class, 6 * elements));
+  result.backward.push_back(moves(result.name, kernel_class, 10 * elements));
+  return result;
 }
 
 }  // namespace manyworlds::core::workload

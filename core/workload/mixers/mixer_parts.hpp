@@ -5,13 +5,17 @@
 
 namespace manyworlds::core::workload {
 
-/// Adds the causal convolution over few tokens of `elements`, with its activation function: read and written once.
-void convolve(OpList& ops, std::int64_t elements);
+/// Adds the causal convolution over few tokens of `elements`, with its activation function: read and written once, by a
+/// kernel of this class, at half of the memory bandwidth. Measured are mamba_ssm's on H100, at 45 to 47 % forward and
+/// 37 % backward, and flash-linear-attention's on B200, at less (docs/facts/scans.md, section 3).
+void convolve(OpList& ops, compute::KernelClass kernel_class, std::int64_t elements);
 /// Its gradient: input and gradient are read, one tensor is written; weights are few.
-void convolve_backward(OpList& ops, std::int64_t elements);
+void convolve_backward(OpList& ops, compute::KernelClass kernel_class, std::int64_t elements);
 
 /// RMSNorm of y silu(z), with y the mixer's output, which is saved in the order of tokens, and z the gates: y and z are
-/// read, one tensor is written; backward three are read and two written.
-Operator gated_norm(std::int64_t elements);
+/// read, one tensor is written; backward three are read and two written. `state_space`: by mamba_ssm's kernels, which
+/// reach 32 to 36 % of the memory bandwidth backward on H100, and are given half (docs/facts/scans.md, section 3);
+/// `memory_bound`: by others, of which no measurement is known.
+Operator gated_norm(compute::KernelClass kernel_class, std::int64_t elements);
 
 }  // namespace manyworlds::core::workload

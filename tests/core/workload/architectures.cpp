@@ -172,6 +172,26 @@ TEST_CASE("tensor-parallel ranks share out what every type of part computes and 
   }
 }
 
+TEST_CASE("context-parallel ranks of every type of part compute it together") {
+  for (const auto& [type, own] : parts_with_options()) {
+    const Model model = of_one_part(type, own);
+    const auto part = model.architecture->blocks[0].branches[0].part;
+    if (!is_divided(type, own, model_for(type)) || !part->shares_context() || part->tables() != nullptr) continue;
+    if (type == "cross_attention" || type == "modulation") continue;  // every rank has the text, or the sample's vector
+    CAPTURE(type);
+    for (const std::int64_t cp : {2, 4}) {
+      Strategy strategy = layout(2, 1, 1, 8);
+      strategy.sequence_parallel = true;
+      const std::vector<Operator> whole = layer_of(model, strategy);
+      strategy.cp = cp;
+      const std::vector<Operator> one = layer_of(model, strategy);
+      CAPTURE(cp);
+      CHECK(divided_flops(one, &Operator::forward) * cp == divided_flops(whole, &Operator::forward));
+      CHECK(divided_flops(one, &Operator::backward) * cp == divided_flops(whole, &Operator::backward));
+    }
+  }
+}
+
 TEST_CASE("a rank saves less of every type of part, the more ranks there are and the more it recomputes") {
   for (const auto& [type, own] : parts_with_options()) {
     if (!is_divided(type, own, model_for(type))) continue;
@@ -251,26 +271,6 @@ TEST_CASE("norms around a part are counted, and move bytes, where they are") {
 
 namespace {
 
-/// Counts the multiplications and additions of a state-space scan by chunks, one by one.
-std::int64_t counted_scan(std::int64_t sequence, std::int64_t heads, std::int64_t width, std::int64_t state,
-                          std::int64_t groups, std::int64_t chunk) {
-  std::int64_t count = 0;
-  for (std::int64_t first = 0; first < sequence; first += chunk) {
-    for (std::int64_t group = 0; group < groups; ++group)
-      for (std::int64_t to = 0; to < chunk; ++to)
-        for (std::int64_t from = 0; from < chunk; ++from) count += 2 * state;  // C of one token with B of another
-    for (std::int64_t head = 0; head < heads; ++head) {
-      for (std::int64_t to = 0; to < chunk; ++to) {
-        for (std::int64_t from = 0; from < chunk; ++from) count += 2 * width;  // these times inputs
-        for (std::int64_t i = 0; i < state; ++i) count += 2 * width;           // C of a token with the state before
-      }
-      for (std::int64_t from = 0; from < chunk; ++from)
-        for (std::int64_t i = 0; i < state; ++i) count += 2 * width;  // B of a token with its input: the state
-    }
-  }
-  return count;
-}
-
 std::int64_t flops_of_operator(const std::vector<Operator>& operators, std::string_view name,
                                OpList Operator::*direction) {
   std::int64_t sum = 0;
@@ -282,37 +282,6 @@ std::int64_t flops_of_operator(const std::vector<Operator>& operators, std::stri
 }
 
 }  // namespace
-
-TEST_CASE("a Mamba-2 mixer takes the FLOPs of its loops") {
-  using I = std::int64_t;
-  const OptionSet own{{"heads", I{16}}, {"head_dim", I{32}}, {"state", I{64}}, {"groups", I{8}}, {"chunk", I{128}}};
-  const Model model = of_one_part("mamba2", own);
-  const std::vector<Operator> layer = layer_of(model, layout(1, 1, 1, 1));
-  CHECK(flops_of_operator(layer, "mixer_scan", &Operator::forward) == counted_scan(512, 16, 32, 64, 8, 128));
-  const I width = 16 * 32, projected = 2 * width + 2 * 8 * 64 + 16;
-  CHECK(flops_of_operator(layer, "mixer_in", &Operator::forward) == 2 * 512 * 256 * projected);
-  CHECK(flops_of_operator(layer, "mixer_out", &Operator::backward) == 2 * 2 * 512 * 256 * width);
-  // Dao and Gu 2024, section 7.1: conv of inputs, B and C; a step, a decay and a skip for each head; a gated norm.
-  const I channels = width + 2 * 8 * 64;
-  CHECK(layer_parameters(model, layout(1, 1, 1, 1), model.layer_kind(0)).total() ==
-        256 * projected + 5 * channels + 3 * 16 + width + width * 256 + 256);
-}
-
-TEST_CASE("gated delta nets have the parameters and projections of Qwen3.5") {
-  using I = std::int64_t;
-  Model model = small_model();
-  model.hidden = 5'120, model.sequence = 4'096;
-  const OptionSet own{{"key_heads", I{16}}, {"value_heads", I{48}}, {"key_dim", I{128}}, {"value_dim", I{128}}};
-  const Model listed = described(model, {{branch_of(model, "gated_delta", own)}}, {0});
-  const I channels = 2 * 16 * 128 + 48 * 128;  // modeling_qwen3_5.py: in_proj_qkv, in_proj_z, in_proj_b and in_proj_a
-  CHECK(layer_parameters(listed, layout(1, 1, 1, 1), listed.layer_kind(0)).total() ==
-        5'120 * (channels + 48 * 128 + 2 * 48) + 4 * channels + 2 * 48 + 128 + 48 * 128 * 5'120 + 5'120);
-  // A token's outer products with the state: each head reads, corrects and writes key_dim x value_dim.
-  const std::vector<Operator> layer = layer_of(listed, layout(1, 1, 1, 1));
-  const I scan = flops_of_operator(layer, "mixer_delta_rule", &Operator::forward);
-  CHECK(scan > 3 * 2 * I{4'096} * 48 * 128 * 128);
-  CHECK(scan < 6 * 2 * I{4'096} * 48 * 128 * 128);
-}
 
 TEST_CASE("attention without a causal mask reads all pairs, in chunks those of a chunk") {
   const Strategy strategy = layout(1, 1, 1, 1);
