@@ -103,7 +103,7 @@ Worth worth_of(const Guess& guess, const Variant& base, double base_s) {
 /// A figure that is worth less is not named.
 constexpr double kNamedWorth = 0.005;
 
-/// Names the figures, that which is worth most first, and those that have no range.
+/// Names the figures, that which is worth most first, and those that have no range; none if no range is worth anything.
 std::string figures_text(std::vector<Worth> worths) {
   std::stable_sort(worths.begin(), worths.end(), [](const Worth& a, const Worth& b) { return a.span() > b.span(); });
   std::vector<std::string> ranged, others;
@@ -112,8 +112,9 @@ std::string figures_text(std::vector<Worth> worths) {
     const std::string name = guess->key.substr(guess->key.rfind('.') + 1);
     (guess->range ? ranged : others).push_back(name + " " + figure_text(guess->value, guess->range));
   }
+  if (ranged.empty()) return {};
   std::string text = fmt::format("{}", fmt::join(ranged, ", "));
-  if (!others.empty()) text += fmt::format("{}without a range: {}", text.empty() ? "" : "; ", fmt::join(others, ", "));
+  if (!others.empty()) text += fmt::format("; without a range: {}", fmt::join(others, ", "));
   return text;
 }
 

@@ -164,3 +164,19 @@ TEST_CASE("guesses widen the interval of a GPU that nobody measured, and no othe
   CHECK(known.guesses.high == 1);
   CHECK(known.guesses.figures.empty());
 }
+
+TEST_CASE("guessed rates of scans are named only where a mixer runs") {
+  const Catalog catalog;
+  const auto used = [&](std::vector<std::string> overrides) {
+    const Experiment one = experiment(catalog, "a100_80", std::move(overrides));
+    return keys_of(guesses_in_use(one.settings, one.config(), catalog));
+  };
+  const std::string state_space = "cluster.gpu.state_space_efficiency";
+  CHECK_FALSE(has(used({}), state_space));
+  CHECK(has(used({"model.architecture={blocks: {a: {mamba2: {heads: 64, groups: 8}}, b: mlp}, layers: abab}"}),
+            state_space));
+  // That of the delta rule is fitted there.
+  CHECK_FALSE(has(used({"model.architecture={blocks: {a: {gated_delta: {key_heads: 16, value_heads: 32}}, b: mlp}, "
+                        "layers: abab}"}),
+                  "cluster.gpu.delta_rule_efficiency"));
+}
