@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "core/compute/attention_tiles.hpp"
+
 namespace manyworlds::core::compute {
 namespace {
 
 constexpr double kPsPerUs = static_cast<double>(kMicrosecond);
-constexpr std::int64_t kQueryTile = 64;      // queries of a thread block, forward
-constexpr std::int64_t kBackwardTile = 128;  // keys of a thread block, and queries of a step, backward
 constexpr std::int64_t kMinKeyTile = 32, kMaxKeyTile = 256;
 constexpr double kVectorLanes = 128;  // 32-bit operations per clock and compute unit
 constexpr double kOverlap = 0.8;      // share of the shorter of matrix and softmax work that the longer one hides
@@ -43,17 +43,28 @@ double masked_tiles(std::int64_t blocks, double longest, std::int64_t tile, std:
   return static_cast<double>(counted) + static_cast<double>(blocks - early) * longest;
 }
 
+/// Returns the steps of the longest thread block, which walks `side` tokens, and how a window limits them.
+double longest_block(const Kernel& kernel, std::int64_t side, std::int64_t tile, std::int64_t step) {
+  const auto longest = static_cast<double>(ceil_div(side, step));
+  if (!is_windowed(kernel)) return longest;
+  const auto reach = static_cast<double>(kernel.attention.window + tile - std::min(tile, step));
+  return std::min(longest, 1 + reach / static_cast<double>(step));
+}
+
+/// The tiles of one head and all documents.
+Tiles packed_tiles(const Kernel& kernel, std::int64_t tile, std::int64_t step) {
+  const ExpertTokens& held = kernel.expert_tokens;
+  return {static_cast<double>(held.tiles_of(step)), longest_block(kernel, held.max_tokens, tile, step), held.tiles[0]};
+}
+
 Tiles tiles_of(const Kernel& kernel, std::int64_t held, std::int64_t walked, std::int64_t tile, std::int64_t step) {
+  if (is_packed(kernel)) return packed_tiles(kernel, tile, step);
   Tiles tiles;
   tiles.blocks = ceil_div(held, tile);
   const auto whole = static_cast<double>(ceil_div(walked, step));
   // Ranks of context parallelism share the queries of a square, and have equally many tiles of it.
   const std::int64_t side = std::max(held, walked);
-  auto longest = static_cast<double>(ceil_div(side, step));
-  if (is_windowed(kernel)) {
-    const auto reach = static_cast<double>(kernel.attention.window + tile - std::min(tile, step));
-    longest = std::min(longest, 1 + reach / static_cast<double>(step));
-  }
+  const double longest = longest_block(kernel, side, tile, step);
   tiles.longest = std::min(whole, longest);
   const double all_pairs = whole * static_cast<double>(tiles.blocks);
   if (kernel.attention.cut_by_mask)

@@ -11,6 +11,7 @@
 #include "core/step/layout/keys.hpp"
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
+#include "core/workload/model/documents.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/status/progress.hpp"
 #include "io/results/results.hpp"
@@ -46,6 +47,7 @@ Forecast::Count kernels_of(const experiments::Sweep& sweep, const Plan& plan) {
     all.integer(strategy.dp);
     for (const auto& [rank_class, ranks] : classes) all.key(key_of(rank_class)).integer(ranks);
     if (configuration.model.routing) all.key(configuration.model.routing->key);
+    if (configuration.model.documents) all.key(configuration.model.documents->key);
     if (configuration.programs) all.key(configuration.programs->key);
     const auto [known, is_new] = times_of.try_emplace(all.finish(), 0);
     if (is_new)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/compute/gpu.hpp"
+#include "core/workload/model/documents.hpp"
 #include "core/workload/schedule/written_schedule.hpp"
 
 namespace manyworlds::farm {
@@ -25,6 +26,7 @@ core::step::MemoryRequirement Footprints::requirement_of(const core::step::Confi
   append(key, core::workload::stack_options(), strategy.stack);
   append(key, core::compute::gpu_options(), configuration.gpu);
   if (configuration.model.routing) key += configuration.model.routing->key.hex();
+  if (configuration.model.documents) key += configuration.model.documents->key.hex();
   if (strategy.written) key += core::workload::key_of(*strategy.written).hex();
   const auto [known, is_new] = known_.try_emplace(std::move(key));
   if (is_new) known->second = core::memory::peak(configuration.model, strategy, configuration.gpu);

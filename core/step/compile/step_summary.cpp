@@ -8,7 +8,9 @@
 #include "core/step/layout/keys.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
+#include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/documents.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 
 namespace manyworlds::core::step {
@@ -50,6 +52,7 @@ OpsByKind shaped_ops(const Configuration& configuration, const StepOperations& o
 /// Writes inputs that are not options: the expert loads of a routing file, and a pipeline schedule from a file.
 void write_external_inputs(sharing::KeyWriter& writer, const Configuration& configuration) {
   if (configuration.model.routing) writer.text("routing").key(configuration.model.routing->key);
+  if (configuration.model.documents) writer.text("documents").key(configuration.model.documents->key);
   if (configuration.strategy.written) writer.text("schedule").key(workload::key_of(*configuration.strategy.written));
 }
 

@@ -1,10 +1,13 @@
 // Kernels of scores, softmax and values, fused or one by one.
 #include "core/workload/operators/attention_core.hpp"
 
+#include <optional>
 #include <utility>
 
+#include "core/base/error.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/context_ring.hpp"
+#include "core/workload/operators/document_attention.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -62,15 +65,30 @@ std::pair<KernelClass, KernelClass> attention_classes(AttentionKernel kind) {
   return {KernelClass::cudnn_forward, KernelClass::cudnn_backward};
 }
 
+/// A kernel of variable lengths sees the samples of a micro-batch as one, of documents.
+WorkItem packed_pass(KernelClass kernel_class, const RankShapes& shapes, std::int64_t key_heads,
+                     const DocumentWork& documents) {
+  const bool forward = kernel_class == attention_classes(shapes.stack.attention).first;
+  WorkItem result = kernel(compute::packed_attention(
+      "attention", kernel_class,
+      {shapes.samples * shapes.sequence, shapes.samples * shapes.keys, documents.pairs, shapes.head_dim,
+       shapes.value_dim, shapes.heads, key_heads, shapes.window, shapes.cut_by_mask},
+      documents.tiles, forward ? documents.longest_keys : documents.longest_queries));
+  result.kernel()->depends_on_load = true;  // no row of measured times tells the documents
+  return result;
+}
+
 /// Scores are never written: in addition to Q, K and V only one logarithm per query and head is saved, in fp32. Causal
 /// kernels compute half of the pairs.
-void add_fused_attention(std::vector<Operator>& operators, const RankShapes& shapes, AttentionKernel kind) {
+void add_fused_attention(std::vector<Operator>& operators, const RankShapes& shapes, AttentionKernel kind,
+                         const std::optional<DocumentWork>& documents) {
+  const std::int64_t key_heads = shapes.stack.grouped_query_fusion ? shapes.kv_heads : shapes.heads;
   const auto pass = [&](KernelClass kernel_class) {
+    if (documents) return packed_pass(kernel_class, shapes, key_heads, *documents);
     return kernel(fused_attention(
         "attention", kernel_class,
         {shapes.sequence, shapes.keys, shapes.pairs, shapes.head_dim, shapes.value_dim, shapes.samples * shapes.heads,
-         shapes.samples * (shapes.stack.grouped_query_fusion ? shapes.kv_heads : shapes.heads), shapes.window,
-         shapes.cut_by_mask}));
+         shapes.samples * key_heads, shapes.window, shapes.cut_by_mask}));
   };
   Operator result;
   result.name = "attention";
@@ -94,9 +112,28 @@ void repeat_keys(std::vector<Operator>& core, const RankShapes& shapes) {
   core.insert(core.begin(), std::move(result));
 }
 
+DocumentShare share_of_documents(const Strategy& strategy) {
+  if (strategy.cp == 1 || strategy.cp_comm == ContextExchange::ulysses) return DocumentShare::whole;
+  return strategy.cp_comm == ContextExchange::ring ? DocumentShare::ring_block : DocumentShare::chunks;
+}
+
+/// Gives GEMMs of scores and values the FLOPs of the pairs inside documents, of both sides of the diagonal as without
+/// documents.
+void count_documents(std::vector<Operator>& core, const RankShapes& shapes, const DocumentWork& documents) {
+  const Int128 square = Int128{shapes.samples} * shapes.sequence * shapes.keys;
+  for (Operator& each : core)
+    for (OpList* ops : {&each.forward, &each.backward})
+      for (WorkItem& work : *ops) {
+        compute::Kernel& shape = work.kernel()->shape;
+        if (shape.kernel_class != KernelClass::gemm) continue;
+        shape.flops = static_cast<std::int64_t>(Int128{shape.flops} * 2 * documents.pairs / square);
+      }
+}
+
 }  // namespace
 
-std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout) {
+std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout,
+                                     const Documents* documents) {
   const std::int64_t cp = strategy.cp;
   const bool in_ring = cp > 1 && strategy.cp_comm == ContextExchange::ring,
              by_blocks = cp > 1 && strategy.cp_comm == ContextExchange::gathered_blocks,
@@ -104,11 +141,17 @@ std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& s
   const RankShapes core_shapes = in_ring || by_blocks ? ring_block_shapes(shapes, cp)
                                  : by_heads           ? head_parallel_shapes(shapes, cp)
                                                       : shapes;
+  MANYWORLDS_CHECK(documents == nullptr || !by_blocks, "blocks of keys are gathered, and samples have documents");
+  std::optional<DocumentWork> work;
+  if (documents != nullptr)
+    work = document_work(*documents, shapes.samples, shapes.window, share_of_documents(strategy), cp);
   std::vector<Operator> operators;
-  if (strategy.stack.attention == AttentionKernel::unfused)
+  if (strategy.stack.attention == AttentionKernel::unfused) {
     add_unfused_attention(operators, core_shapes, dropout);
-  else
-    add_fused_attention(operators, core_shapes, strategy.stack.attention);
+    if (work) count_documents(operators, core_shapes, *work);
+  } else {
+    add_fused_attention(operators, core_shapes, strategy.stack.attention, work);
+  }
   if (by_blocks) operators = {attend_to_gathered_blocks(operators.front(), shapes, cp)};
   if (!strategy.stack.grouped_query_fusion && shapes.kv_heads < shapes.heads) repeat_keys(operators, core_shapes);
   if (in_ring)

@@ -3,14 +3,17 @@
 
 #include <vector>
 
+#include "core/workload/model/documents.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
 
 /// Returns the attention core of one context-parallel rank: all of attention without context parallelism; with a ring
 /// or gathered blocks, its tokens and one block of keys, once for each block; otherwise its tokens and all keys, or its
-/// heads and all tokens.
-std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout);
+/// heads and all tokens. With documents, pairs are those of a query and a key of one document, and kernels are fused
+/// and causal; without fusion they have the FLOPs of these pairs, but no time that holds.
+std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& strategy, bool dropout,
+                                     const Documents* documents = nullptr);
 
 /// Returns the bytes of a layer's scores in 16 bits, which only unfused attention has.
 std::int64_t score_bytes(const RankShapes& shapes);

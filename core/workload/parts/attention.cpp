@@ -93,7 +93,8 @@ class SelfAttention final : public LayerPart {
       add_latent_attention_input(operators, on.model, shapes, on.dtype());
     else
       add_multi_head_input(operators, on, shapes);
-    for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout)) operators.push_back(std::move(each));
+    for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout, on.model.documents.get()))
+      operators.push_back(std::move(each));
     if (options_.output_gate != OutputGate::none) operators.push_back(output_gate(on.model, shapes));
     operators.push_back(
         row_parallel(shapes, {"attention_output", shapes.value_width(), shapes.hidden, on.model.biases, on.dtype()}));
@@ -108,6 +109,8 @@ class SelfAttention final : public LayerPart {
 
   /// Megatron-LM's unfused attention has one buffer of scores for all layers.
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
+
+  bool sees_all_before() const { return options_.causal && options_.chunk == 0; }
 
  private:
   RankShapes shapes_of(const PartOnRank& on) const {
@@ -172,6 +175,11 @@ class SelfAttention final : public LayerPart {
 };
 
 }  // namespace
+
+bool sees_all_before(const LayerPart& part) {
+  const auto* attention = dynamic_cast<const SelfAttention*>(&part);
+  return attention != nullptr && attention->sees_all_before();
+}
 
 PartType attention_type() {
   return {"attention",

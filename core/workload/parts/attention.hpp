@@ -25,5 +25,7 @@ struct AttentionOptions {
 PartType attention_type();
 /// Returns attention without such options.
 const LayerPart& attention_part();
+/// Whether the part is self-attention of tokens to all those before them, or the last of these in a window.
+bool sees_all_before(const LayerPart& part);
 
 }  // namespace manyworlds::core::workload
