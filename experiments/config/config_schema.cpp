@@ -5,6 +5,7 @@
 
 #include "core/network/transports/registry.hpp"
 #include "experiments/config/collective_groups.hpp"
+#include "experiments/config/documents.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
@@ -128,6 +129,7 @@ Section make_config_schema() {
       make_catalog_section("model", "the transformer", model_options_and_carried(), "models"),
       std::move(cluster),
       routing_section(),
+      documents_section(),
       topology_section(),
       make_section("faults", "what is broken in the fabric", fault_options().infos()),
       make_section("placement", "which rank sits on which GPU", placement_options().infos()),

@@ -8,6 +8,7 @@
 #include "experiments/config/architecture.hpp"
 #include "experiments/config/collective_groups.hpp"
 #include "experiments/config/config_schema.hpp"
+#include "experiments/config/documents.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/config/measured_shapes.hpp"
@@ -299,6 +300,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.limit = from_settings(limit_options(), settings, "limit.");
   target.fluid = from_settings(fluid_options(), settings, "fluid.");
   target.model = from_settings(core::workload::model_options(), settings, "model.");
+  target.model.documents = documents_of(settings, config.inputs.get(), target.model);
   try {
     target.model.architecture = architecture_of(target.model);
   } catch (const core::InputError& error) {

@@ -12,6 +12,7 @@
 #include "experiments/clusters/fabric_file.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/edits/edit.hpp"
+#include "experiments/import/document_lengths.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
 #include "experiments/import/topology.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr const char* kMeasuredKernels = "cluster.gpu.measured_kernels";
 constexpr const char* kMeasuredRouting = "routing.file";
+constexpr const char* kMeasuredDocuments = "documents.file";
 constexpr const char* kFabric = "cluster.fabric";
 constexpr const char* kScheduleFile = "strategy.schedule_file";
 constexpr const char* kTunerFile = "collectives.tuner_file";
@@ -129,6 +131,8 @@ void check_file(const NamedFile& file, const std::string& text) {
     import::parse_measured_kernels(text, file.path);
   else if (file.key == kMeasuredRouting)
     import::parse_measured_routing(text, file.path);
+  else if (file.key == kMeasuredDocuments)
+    import::parse_document_lengths(text, file.path);
   else if (file.key == kScheduleFile)
     import::parse_schedule(text, file.path);
   else if (file.key == kTunerFile)

@@ -7,6 +7,7 @@
 #include "experiments/rules/activation_rules.hpp"
 #include "experiments/rules/architecture_rules.hpp"
 #include "experiments/rules/cost_rules.hpp"
+#include "experiments/rules/document_rules.hpp"
 #include "experiments/rules/expert_rules.hpp"
 #include "experiments/rules/factor_rules.hpp"
 #include "experiments/rules/fine_tuning_rules.hpp"
@@ -26,7 +27,8 @@ std::vector<Rule> all_rules() {
     for (Rule& one : part) all.push_back(std::move(one));
   for (auto part : {precision_rules(), architecture_rules(), data_part_rules(), model_rules(), stage_rules(),
                     attention_rules(), layout_rules(), network_stage_rules(), mtp_rules(), expert_rules(),
-                    routing_rules(), overlap_rules(), factor_rules(), fine_tuning_rules(), activation_rules()})
+                    routing_rules(), document_rules(), overlap_rules(), factor_rules(), fine_tuning_rules(),
+                    activation_rules()})
     for (Rule& one : part) {
       one.steps_only = true;
       all.push_back(std::move(one));

@@ -218,15 +218,16 @@ std::vector<std::vector<std::string>> list_table(const std::string& kind, const 
 }
 
 const std::vector<std::string>& listings() {
-  static const std::vector<std::string> all{"gpus",      "models",     "parts",      "clusters",
-                                            "stacks",    "libraries",  "topologies", "collectives",
-                                            "schedules", "transports", "routings",   "rules"};
+  static const std::vector<std::string> all{"gpus",      "models",     "parts",       "clusters",  "stacks",
+                                            "libraries", "topologies", "collectives", "schedules", "transports",
+                                            "routings",  "documents",  "rules"};
   return all;
 }
 
 std::vector<ListEntry> list(const std::string& kind, const Catalog& catalog) {
   if (kind == "topologies") return components(*find_section(config_schema().subsections, "topology"));
   if (kind == "routings") return components(*find_section(config_schema().subsections, "routing"));
+  if (kind == "documents") return components(*find_section(config_schema().subsections, "documents"));
   if (kind == "transports") return components(*find_section(config_schema().subsections, "transport"));
   if (kind == "collectives") return algorithms();
   if (kind == "schedules") return pipeline_schedules();

@@ -1,6 +1,7 @@
-// Any text as each of the tables that users give: measured kernels, traces, logs of nccl-tests, flows and loads of
-// experts.
+// Any text as each of the tables that users give: measured kernels, traces, logs of nccl-tests, flows, loads of
+// experts and lengths of documents.
 #include "core/base/error.hpp"
+#include "experiments/import/document_lengths.hpp"
 #include "experiments/import/flows.hpp"
 #include "experiments/import/measured_routing.hpp"
 #include "experiments/import/schedule_file.hpp"
@@ -44,6 +45,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     experiments::import::parse_measured_routing(text, "routing.csv");
+  } catch (const core::InputError&) {
+  }
+  try {
+    for (const auto& [tokens, documents] : experiments::import::parse_document_lengths(text, "documents.csv"))
+      if (tokens < 1 || documents < 1) __builtin_trap();
   } catch (const core::InputError&) {
   }
   try {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <vector>
+
+#include "experiments/rules/validity.hpp"
+
+namespace manyworlds::experiments {
+
+/// Rules about samples that are packed of documents.
+std::vector<Rule> document_rules();
+
+}  // namespace manyworlds::experiments
