@@ -21,6 +21,7 @@
 #include "experiments/analysis/guesses.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/catalog/calibration.hpp"
+#include "farm/results/document_columns.hpp"
 #include "farm/results/kernel_columns.hpp"
 #include "farm/results/result_costs.hpp"
 #include "farm/results/result_row.hpp"
@@ -337,10 +338,10 @@ io::Table experiments_table(const experiments::Sweep& sweep, const Rows& rows) {
     for (Column& column : cost_columns_of(subset, sweep.objective)) to.push_back(std::move(column));
   };
   using Adder = std::function<void(std::vector<Column>&, const Rows&)>;
-  for (const Adder& add :
-       {Adder(add_status_columns), Adder(add_tuner), Adder(add_throughput_columns), Adder(add_bounds), Adder(costs),
-        Adder(add_uncertainty), Adder(add_memory), Adder(add_breakdown), Adder(add_time_basis),
-        Adder(add_measured_kernels), Adder(add_routing), Adder(add_network), Adder(add_losses), Adder(add_fluid_error)})
+  for (const Adder& add : {Adder(add_status_columns), Adder(add_tuner), Adder(add_throughput_columns),
+                           Adder(add_bounds), Adder(costs), Adder(add_uncertainty), Adder(add_memory),
+                           Adder(add_breakdown), Adder(add_time_basis), Adder(add_measured_kernels), Adder(add_routing),
+                           Adder(add_documents), Adder(add_network), Adder(add_losses), Adder(add_fluid_error)})
     add(computed, rows);
   for (Column& column : computed)  // `composition` may be an axis and then is a column already
     if (table.find(column.name) == nullptr) table.columns.push_back(std::move(column));

@@ -29,6 +29,7 @@
 #include "farm/cli/options/thread_options.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/explain/critical_path_text.hpp"
+#include "farm/explain/drawn_steps.hpp"
 #include "farm/results/memory_advice.hpp"
 #include "farm/results/stage_footprints.hpp"
 #include "farm/results/step_text.hpp"
@@ -159,7 +160,8 @@ std::string failures_text(const Row& row, const experiments::Experiment& experim
                                                      count("packets_sent_again")));
 }
 
-std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own) {
+std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::optional<OwnView>& own,
+                    const std::optional<DrawnSteps>& drawn) {
   std::string text = fmt::format("{}: {}{}\n", sweep.name, row.text("status"),
                                  row.text("reason").empty() ? "" : " (" + row.text("reason") + ")");
   if (!sweep.single && !sweep.columns.empty()) {
@@ -193,6 +195,8 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
       text += fmt::format("{:<18}{}\n", title, io::format_cell(column, 0));
   if (const io::Column* tuner = row.table.find("collectives_tuner"))
     text += fmt::format("tuner             {}\n", tuner->text_at(0));
+  if (const io::Column* packed = row.table.find("packed_documents"))
+    text += fmt::format("documents         {}\n", packed->text_at(0)) + drawn_steps_text(drawn);
   text += memory_text(row, sweep.experiments.front()) + breakdown_text(row) + time_basis_text(row) + kernels_text(row);
   text += "network           ";
   if (row.text("fidelity") == "fluid")
@@ -209,7 +213,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
 }
 
 Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::optional<OwnView>& own,
-             const std::optional<CriticalPath>& path) {
+             const std::optional<CriticalPath>& path, const std::optional<DrawnSteps>& drawn) {
   Json object = experiment_json(sweep, run.results());
   const Row row{run.results().experiments};
   if (const auto cables =
@@ -222,6 +226,7 @@ Json as_json(const SingleRun& run, const experiments::Sweep& sweep, const std::o
                      {"experiments", own->experiments},
                      {"rows", own->rows},
                      {"table", own->table}};
+  if (drawn) object["drawn_steps"] = drawn_steps_json(*drawn);
   if (path) object["critical_path"] = critical_path_json(*path);
   return object;
 }
@@ -368,8 +373,9 @@ int run_run(const Invocation& invocation) {
   }
   std::optional<CriticalPath> path;
   if (recording.wants_critical_path() && run.recorded()) path = critical_path_of(run.compiled(), run.recording());
-  std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own, path).dump(1) + "\n"
-                                          : as_text(row, sweep, own) + (path ? critical_path_text(*path) : "") +
+  const auto drawn = row.ran() ? drawn_steps(sweep.experiments.front()) : std::nullopt;
+  std::cout << (parsed->count("json") > 0 ? as_json(run, sweep, own, path, drawn).dump(1) + "\n"
+                                          : as_text(row, sweep, own, drawn) + (path ? critical_path_text(*path) : "") +
                                                 io::assumed_text(sweep.assumed));
   emit.write({fmt::format("{}: {}", sweep.name, step_title(row))});
   if (run.recorded()) {
