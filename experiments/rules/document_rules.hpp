@@ -1,3 +1,4 @@
+// What samples that are packed of documents need of a layout.
 #pragma once
 
 #include <vector>
