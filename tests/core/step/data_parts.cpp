@@ -2,11 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <numeric>
 
-#include "core/memory/footprint.hpp"
 #include "core/step/estimate/lower_bound.hpp"
-#include "core/step/estimate/volumes.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/step/step_configurations.hpp"
@@ -141,45 +138,4 @@ TEST_CASE("parts by samples: the lower bound is below drawn steps") {
     ++drawn;
   }
   CHECK(drawn > 80);
-}
-
-TEST_CASE("parts by samples: twelve strategies of one model rank by the analytic network as in packets") {
-  // Three sizes of tensor parallelism by four choices of parts, as Proteus' strategies differ by operator. Pairs that
-  // packets put less than 2 % apart are not ranked.
-  struct Step {
-    std::string name;
-    Time packets, analytic;
-  };
-  std::vector<Step> steps;
-  for (const std::int64_t tp : {1, 2, 4})
-    for (const workload::Modules parts : {workload::Modules{0}, kAttention, kFeedForward, kAttention | kFeedForward}) {
-      if (tp == 1 && parts != 0) continue;
-      for (const std::int64_t zero : {0, 1}) {
-        if (tp > 1 && zero == 1 && parts != 0 && parts != (kAttention | kFeedForward)) continue;
-        step::Configuration one = config_of({.nodes = 2, .gpus_per_node = 4}, tp, 1, 1);
-        one.model.hidden = 1'024;
-        one.model.sequence = 512;
-        workload::Strategy& s = one.strategy;
-        s.sequence_parallel = tp > 1;
-        s.micro_batch = tp;  // 8 samples of a step on 8 GPUs
-        s.global_batch = 8;
-        s.data_parts = parts;
-        s.zero = zero;
-        const auto packets = run_configuration(one, step::Composition::composed);
-        one.transport.fidelity = network::Fidelity::analytic;
-        steps.push_back({fmt::format("tp {} parts {} zero {}", tp, parts, zero), packets.step_ps,
-                         run_configuration(one, step::Composition::composed).step_ps});
-      }
-    }
-  CHECK(steps.size() >= 12);
-  std::size_t ranked = 0;
-  for (const Step& a : steps)
-    for (const Step& b : steps) {
-      if (a.packets + a.packets / 50 > b.packets) continue;
-      INFO(a.name << ": " << a.packets << ", " << a.analytic << "; " << b.name << ": " << b.packets << ", "
-                  << b.analytic);
-      CHECK(a.analytic < b.analytic);
-      ++ranked;
-    }
-  CHECK(ranked > steps.size() * steps.size() / 4);  // of n (n - 1) / 2 pairs
 }
