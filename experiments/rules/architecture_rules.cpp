@@ -73,9 +73,10 @@ Violation undivided_tokens(const Architecture& architecture, const Strategy& str
 Violation heads_of_mixers(const Architecture& architecture, const Strategy& strategy) {
   return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
     const auto* part = dynamic_cast<const core::workload::TradesTokens*>(branch.part.get());
-    const std::string size = part == nullptr ? "" : part->undivided_size(strategy.tp, strategy.cp);
+    const std::int64_t tp = core::workload::weight_ranks(strategy, branch.part->data_part());
+    const std::string size = part == nullptr ? "" : part->undivided_size(tp, strategy.cp);
     if (size.empty()) return std::nullopt;
-    return fmt::format("block '{}': {} of {}, tp {} x cp {}", block.name, size, branch.type, strategy.tp, strategy.cp);
+    return fmt::format("block '{}': {} of {}, tp {} x cp {}", block.name, size, branch.type, tp, strategy.cp);
   });
 }
 

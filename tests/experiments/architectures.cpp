@@ -90,8 +90,8 @@ TEST_CASE("an architecture that does not fit its model is refused by a rule") {
   const auto sweep = [](const std::string& model, const std::string& strategy) {
     return "base:\n  model: " + model +
            "\n  cluster: {gpu: h100_sxm, nodes: 1, gpus_per_node: 8, nic_gbps: 400}\n  topology: fat_tree\n"
-           "  transport: dcqcn\n  strategy: {global_batch: 8, micro_batch: 1, " +
-           strategy + "}\n";
+           "  transport: dcqcn\n  strategy: {global_batch: 8, micro_batch: " +
+           (strategy.find("data_parts") == std::string::npos ? "1, " : "2, ") + strategy + "}\n";
   };
   const std::string sizes = "hidden: 256, vocabulary: 1024, ffn_hidden: 512, position: none";
   const auto with = [&](const std::string& layers, const std::string& architecture) {
@@ -104,6 +104,15 @@ TEST_CASE("an architecture that does not fit its model is refused by a rule") {
   CHECK_THROWS_WITH(read(sweep(with("1", "{blocks: {a: {mamba2: {heads: 6, groups: 2}}}, layers: [a]}"), "tp: 4")),
                     Catch::Contains("block 'a': heads 6 of mamba2, tp 4"));
   CHECK_NOTHROW(read(sweep(with("1", "{blocks: {a: {mamba2: {heads: 8, groups: 4}}}, layers: [a]}"), "tp: 4")));
+  // Context-parallel ranks share heads as well; tensor-parallel ones that share samples do not.
+  const auto sequenced = [&](const std::string& architecture) {
+    return "{layers: 1, sequence: 256, " + sizes + ", architecture: " + architecture + "}";
+  };
+  CHECK_THROWS_WITH(
+      read(sweep(sequenced("{blocks: {a: {mamba2: {heads: 6, groups: 2}}}, layers: [a]}"), "tp: 2, cp: 2")),
+      Catch::Contains("block 'a': heads 6 of mamba2, tp 2 x cp 2"));
+  CHECK_NOTHROW(read(sweep(sequenced("{blocks: {a: {mamba2: {heads: 6}}}, layers: [a]}"),
+                           "tp: 2, cp: 2, sequence_parallel: true, data_parts: mixer")));
 }
 
 TEST_CASE("models of the catalog have the parameters that are published") {
