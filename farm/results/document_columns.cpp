@@ -27,10 +27,9 @@ std::string text_of(const Documents& documents, const Packed& packed, std::int64
   for (const auto& [length, times] : documents.lengths) count += static_cast<double>(times);
   const DocumentSpread& spread = packed.spread;
   return fmt::format(
-      "{:.1f} documents a sample, {:.1f} % padding; attention to {:.1f} % of the pairs of whole samples, the mean of "
-      "{} "
-      "packed ones in every micro-batch. That they differ is not simulated: of drawn steps a replica has {:.2f} of the "
-      "mean pairs in the median, {:.2f} in 95 %, {:.2f} at most, and the one of {} with most {:.2f}",
+      "{:.1f} documents a sample, {:.1f} % padding; attention to {:.1f} % of the pairs of whole samples, in every "
+      "micro-batch the mean of {} packed ones. The step time leaves out that they differ: of drawn steps a replica has "
+      "{:.2f} of the mean pairs in the median, {:.2f} in 95 %, {:.2f} at most, and the one of {} with most {:.2f}",
       count / static_cast<double>(documents.samples.size()), 100 * packed.padding_share, 100 * packed.pairs_share,
       documents.samples.size(), spread.median, spread.p95, spread.max, replicas, spread.slowest);
 }

@@ -14,7 +14,7 @@
 namespace manyworlds::core::workload {
 namespace {
 
-constexpr std::int64_t kMaxSamples = 1'024, kMinSamples = 16, kMaxDocuments = 32'768;
+constexpr std::int64_t kMaxSamples = 1'024, kMinSamples = 16, kMaxDocuments = 16'384;
 constexpr std::int64_t kLongest = 1 << 24;  // as long as a sample can be
 constexpr std::int64_t kSpreadSteps = 64;
 constexpr std::uint64_t kOrder = 1, kSpread = 2;  // subjects of decisions
