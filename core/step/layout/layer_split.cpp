@@ -17,6 +17,7 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/contiguous_split.hpp"
 
 namespace manyworlds::core::step {
@@ -74,7 +75,9 @@ class StageParameters {
     layers_ = sums_over_layers(
         model, [&](LayerKind kind) { return workload::layer_parameters(model, strategy, kind).total(); });
     embedding_ = workload::embedding_parameters(model, strategy.tp);
-    head_ = workload::head_parameters(model, strategy.tp, false);
+    head_ = workload::head_parameters(model, strategy.tp, false) + workload::table_copy_parameters(model, strategy);
+    if (model.mtp_layers > 0)
+      head_ += model.mtp_layers * workload::layer_parameters(model, strategy, workload::mtp_kind(model)).total();
   }
 
   std::int64_t of(std::size_t stage, std::int64_t begin, std::int64_t end) const {
@@ -119,7 +122,7 @@ class StageTimes {
     const std::vector<Time>* layers = nullptr;
   };
   struct TimedHolder {
-    Time ends_ps = 0;  // of embedding and head
+    Time ends_ps = 0;  // of embedding and head, and of layers for multi-token prediction
     std::vector<Section> sections;
   };
 
@@ -131,7 +134,7 @@ class StageTimes {
     if (stages.is_first(rank_class.stage, chunk))
       result.ends_ps += passes_ps("embedding", workload::embedding_operators(model_, strategy_), {}, gpu);
     if (stages.is_last(rank_class.stage, chunk))
-      result.ends_ps += passes_ps("head", workload::head_operators(model_, strategy_), {}, gpu);
+      result.ends_ps += passes_ps("head", workload::head_operators(model_, strategy_), {}, gpu) + mtp_ps(holder);
     std::optional<ActivationPolicy> last;
     for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
       const ActivationPolicy policy = workload::activation_policy(strategy_, rank_class.stage, chunk, layer);
@@ -142,17 +145,28 @@ class StageTimes {
     return result;
   }
 
+  /// Returns the time of the layers for multi-token prediction, which the last stage has whatever the split.
+  Time mtp_ps(const Holder& holder) const {
+    const auto [rank_class, chunk] = holder;
+    if (model_.mtp_layers == 0) return 0;
+    const LayerKind kind = workload::mtp_kind(model_);
+    const ActivationPolicy policy =
+        workload::activation_policy(strategy_, rank_class.stage, chunk, model_.layers, kind);
+    return model_.mtp_layers * layer_ps(rank_class, kind, policy);
+  }
+
   /// Returns the times of the model's first layers if all have a policy.
   const std::vector<Time>& layer_times(const RankClass& rank_class, const ActivationPolicy& policy) {
     const auto [entry, is_new] = layers_.try_emplace({rank_class.expert_rank, rank_class.machine_kind, policy});
     if (!is_new) return entry->second;
-    entry->second = sums_over_layers(model_, [&](LayerKind kind) {
-      std::vector<Operator> operators = workload::layer_operators(model_, strategy_, kind, rank_class.expert_rank);
-      workload::apply_activation_policy(operators, policy, workload::rank_shapes(model_, strategy_, kind));
-      return passes_ps(workload::layer_name(model_, kind), std::move(operators), kind,
-                       configuration_.gpu_of(rank_class));
-    });
+    entry->second = sums_over_layers(model_, [&](LayerKind kind) { return layer_ps(rank_class, kind, policy); });
     return entry->second;
+  }
+
+  Time layer_ps(const RankClass& rank_class, LayerKind kind, const ActivationPolicy& policy) const {
+    std::vector<Operator> operators = workload::layer_operators(model_, strategy_, kind, rank_class.expert_rank);
+    workload::apply_activation_policy(operators, policy, workload::rank_shapes(model_, strategy_, kind));
+    return passes_ps(workload::layer_name(model_, kind), std::move(operators), kind, configuration_.gpu_of(rank_class));
   }
 
   Time passes_ps(std::string_view name, std::vector<Operator> operators, LayerKind kind,

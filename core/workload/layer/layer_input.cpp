@@ -6,7 +6,7 @@
 namespace manyworlds::core::workload {
 
 void keep_input(std::vector<Operator>& layer, const Model& model, const Strategy& strategy, LayerKind kind) {
-  if (!model.architecture) return;
+  if (!model.architecture || is_mtp(kind)) return;
   const Branch& first = model.architecture->block_of(kind).branches.front();
   const auto* part = dynamic_cast<const ReshapesStream*>(first.part.get());
   if (part == nullptr || first.options.has_norm_before() || first.options.residual) return;

@@ -9,6 +9,7 @@
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/model/multi_token_prediction.hpp"
 #include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/architecture_models.hpp"
 
@@ -84,7 +85,10 @@ std::int64_t most_parameters(const step::Configuration& configuration) {
       sum += own.dense + own.experts;
     }
     if (stage + 1 == s.stage_layers.size())
-      sum += workload::final_norm_parameters(model) + workload::token_table_parameters(model, s.tp);
+      sum += workload::final_norm_parameters(model) + workload::token_table_parameters(model, s.tp) +
+             workload::table_copy_parameters(model, s);
+    for (std::int64_t i = 0; i < model.mtp_layers && stage + 1 == s.stage_layers.size(); ++i)
+      sum += layer_parameters(model, s, workload::mtp_kind(model)).total();
     most = std::max(most, sum);
   }
   return most;
@@ -154,6 +158,7 @@ TEST_CASE("splits by parameters, time and memory are the best of all") {
       std::fill(configuration.kind_of_gpu.begin() + configuration.graph->gpus / 2, configuration.kind_of_gpu.end(), 1);
       ++mixed;
     }
+    if (seed % 5 == 2) configuration.model.mtp_layers = 2, configuration.model.position = workload::Position::rotary;
     CAPTURE(seed, s.pp, s.virtual_stages, configuration.model.layers);
     for (const LayerSplit split : kWeighed) uneven += require_best(configuration, split) ? 1 : 0;
   }

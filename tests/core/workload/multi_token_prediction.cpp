@@ -12,6 +12,7 @@
 #include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "tests/core/workload/architecture_models.hpp"
 #include "tests/core/workload/program_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
@@ -245,4 +246,29 @@ TEST_CASE("losses of multi-token prediction come before that of the model, behin
   CHECK(last.of(last.chunks[0].front()).parameters.dense == 3'072 * 512);
   CHECK(last.chunks[0][3] == last.chunks[0][4]);
   CHECK(stage_work_without_costs(model, layout(1, 4, 1, 8), 0).chunks.at(0).size() == 1 + 2);
+}
+
+TEST_CASE("the last block of an architecture is repeated as the last layer of a transformer is") {
+  const Model plain = with_mtp(small(), 2);
+  const Model block =
+      described(plain, {{branch_of(plain, "attention"), branch_of(plain, "mlp")}}, std::vector<std::uint32_t>(8, 0));
+  CHECK(model_parameters(block) == model_parameters(plain));
+  CHECK(model_flops_per_sequence(block) == model_flops_per_sequence(plain));
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    Strategy strategy = layout(2, 4, 1, 8);
+    strategy.sequence_parallel = true;
+    strategy.recompute = recompute;
+    for (const std::int64_t stage : {0, 3}) {
+      CHECK(memory::footprint(block, strategy, round_gpu(), stage).total() ==
+            memory::footprint(plain, strategy, round_gpu(), stage).total());
+      const StageWork one = stage_work_without_costs(block, strategy, stage),
+                      other = stage_work_without_costs(plain, strategy, stage);
+      CHECK(one.replicated_parameters == other.replicated_parameters);
+      REQUIRE(one.parts.size() == other.parts.size());
+      for (std::size_t part = 0; part < one.parts.size(); ++part) {
+        CHECK(one.parts[part].saved_bytes == other.parts[part].saved_bytes);
+        CHECK(one.parts[part].parameters.total() == other.parts[part].parameters.total());
+      }
+    }
+  }
 }
