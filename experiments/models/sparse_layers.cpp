@@ -151,7 +151,7 @@ void read_compressed(ConfigReader& reader) {
       fmt::format(R"({{"hyper_connection": {{"streams": {}, "collapse_only": true}}}})", needed(reader, "hc_mult")));
   if (std::find(hashed.begin(), hashed.end(), true) != hashed.end())
     reader.note("num_hash_layers", "a table of whole numbers in place of a choice by scores");
-  leave_out_next_tokens(reader);
+  leave_out_next_tokens(reader, false);  // two projections, and streams of its own
 }
 
 constexpr std::string_view kCompressedSizes =

@@ -20,7 +20,7 @@ Violation unfit_model(const Model& model) {
   const core::workload::Block& last = model.architecture->block_of(model.layer_kind(model.layers - 1));
   if (last.branches.size() < 2) return fmt::format("block '{}' is {} alone", last.name, last.branches.front().type);
   for (const core::workload::Branch& branch : last.branches)
-    if (branch.part->reads_other_network() || branch.part->tables() != nullptr)
+    if (branch.part->reads_other_network() || branch.part->tables() != nullptr || branch.type == "hyper_connection")
       return fmt::format("block '{}' has {}", last.name, branch.type);
   const Model& stream = *last.branches.front().model;
   if (stream.hidden != model.hidden || stream.sequence != model.sequence)
@@ -45,9 +45,9 @@ Violation unfit_layout(const Model& model, const Strategy& strategy) {
 std::vector<Rule> mtp_rules() {
   return {
       rule("mtp_of_last_layer", "model.mtp_layers",
-           "mtp_layers needs a model with an embedding and a head of its own, all of whose parts are trained and whose "
-           "last "
-           "layer has several, of the model's width, none of which reads another network or a table: they repeat it",
+           "mtp_layers needs a model that is trained as a whole, with an embedding and a head of its own, whose last "
+           "layer has several parts, of the model's width, none of which reads another network, a table or several "
+           "streams: they repeat it",
            {"Megatron-LM, core/models/gpt/gpt_layer_specs.py, get_gpt_mtp_block_spec(): the last layer's",
             {"architecture_fits"}},
            [](const ExperimentConfig& e) -> Violation {

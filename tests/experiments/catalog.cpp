@@ -150,9 +150,11 @@ TEST_CASE("layers for multi-token prediction have the parameters that released c
   CHECK(static_cast<double>(added("qwen3.5-35b-a3b")) == Approx(845e6).margin(0.5e6));
   CHECK(static_cast<double>(added("qwen3.5-122b-a10b")) == Approx(2'524e6).margin(0.5e6));
   // Nemotron's are two layers each, attention and experts, which no single layer of the model is.
-  CHECK(error_of("base: {model: {like: nemotron3-super-120b-a12b, mtp_layers: 1}, cluster: {like: dgx_h100_superpod, "
-                 "nodes: 1}, strategy: {global_batch: 8}}")
-            .find("mtp_of_last_layer") != std::string::npos);
+  // DeepSeek-V4's have two projections and join streams of their own.
+  for (const std::string name : {"nemotron3-super-120b-a12b", "deepseek-v4-flash"})
+    CHECK(error_of("base: {model: {like: " + name +
+                   ", mtp_layers: 1}, cluster: {like: dgx_h100_superpod, nodes: 1}, strategy: {global_batch: 8}}")
+              .find("mtp_of_last_layer") != std::string::npos);
 }
 
 TEST_CASE("a folder of the user's adds to the catalog, and its faults are named") {
