@@ -31,9 +31,9 @@ const std::string kTower =
     "  transport: dcqcn\n"
     "  strategy: {tp: 1, pp: 4, micro_batch: 1, global_batch: 8}\n";
 
-Configuration configuration_of(const std::vector<std::string>& sets) {
+Configuration configuration_of(const std::vector<std::string>& sets, const std::string& text = kTower) {
   GraphCache graphs;
-  return configure(read(kTower, sets).experiments.at(0), graphs);
+  return configure(read(text, sets).experiments.at(0), graphs);
 }
 
 /// Returns the bytes of the sends of a pipeline rank, each once.
@@ -58,8 +58,9 @@ TEST_CASE("stages send hidden states of the network that they end in, and embedd
   const Configuration apart = configuration_of({"strategy.stage_layers=0+5+2+2"});
   CHECK(stage_boundary(apart.model, apart.strategy, 1).bytes == kText);
   CHECK(stage_boundary(apart.model, apart.strategy, 2).bytes == kMerged + kText);
-  const Configuration alone = configuration_of(
-      {"strategy.stage_layers=2+2+2+3", "model.architecture.embedding=false", "strategy.micro_batch=2"});
+  const Configuration alone =
+      configuration_of({"strategy.stage_layers=2+2+2+3", "strategy.micro_batch=2"},
+                       with(kTower, "    architecture:\n", "    architecture:\n      embedding: false\n"));
   CHECK(stage_boundary(alone.model, alone.strategy, 1).bytes == 2 * kVision);
   CHECK(core::workload::mean_boundary(alone.model, alone.strategy).bytes == (4 * kVision + 2 * kText) / 3);
   CHECK(core::workload::least_boundary(alone.model, alone.strategy).bytes == 2 * kMerged);
@@ -86,8 +87,10 @@ TEST_CASE("towers on stages take as long composed as with all packets in one eve
       {"strategy.stage_layers=5+1+1+2"},
       {"strategy.split=by_time"},
       {"strategy.split=by_memory"},
-      {"strategy.schedule=interleaved", "strategy.pp=2", "strategy.virtual_stages=2", "strategy.split=by_time"},
-      {"strategy.schedule=zb_v", "strategy.pp=2", "strategy.virtual_stages=2", "strategy.split=by_time"},
+      {"strategy.schedule=interleaved", "strategy.pp=2", "strategy.virtual_stages=2", "strategy.global_batch=16",
+       "strategy.split=by_time"},
+      {"strategy.schedule=zb_v", "strategy.pp=2", "strategy.virtual_stages=2", "strategy.global_batch=16",
+       "strategy.split=by_time"},
       {"strategy.tp=2", "strategy.pp=2", "strategy.split=by_time", "strategy.stack.scatter_transfers=true"},
       {"strategy.tp=2", "strategy.pp=2", "strategy.split=by_parameters", "strategy.sequence_parallel=true"},
   };
