@@ -14,9 +14,13 @@
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
+#include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/contiguous_split.hpp"
 
@@ -72,22 +76,26 @@ class StageParameters {
       : last_(static_cast<std::size_t>(configuration.strategy.stages().count() - 1)) {
     const Model& model = configuration.model;
     const Strategy& strategy = configuration.strategy;
-    layers_ = sums_over_layers(
-        model, [&](LayerKind kind) { return workload::layer_parameters(model, strategy, kind).total(); });
-    embedding_ = workload::embedding_parameters(model, strategy.tp);
-    head_ = workload::head_parameters(model, strategy.tp, false) + workload::table_copy_parameters(model, strategy);
+    const auto trained = [&](LayerKind kind) {
+      return workload::trained_layer_parameters(model, strategy, kind).total();
+    };
+    layers_ = sums_over_layers(model, trained);
     if (model.mtp_layers > 0)
-      head_ += model.mtp_layers * workload::layer_parameters(model, strategy, workload::mtp_kind(model)).total();
+      behind_ =
+          model.mtp_layers * trained(workload::mtp_kind(model)) + workload::table_copy_parameters(model, strategy);
+    if (workload::is_frozen(model)) return;
+    embedding_ = workload::embedding_parameters(model, strategy.tp);
+    behind_ += workload::head_parameters(model, strategy.tp, false);
   }
 
   std::int64_t of(std::size_t stage, std::int64_t begin, std::int64_t end) const {
-    return between(layers_, begin, end) + (stage == 0 ? embedding_ : 0) + (stage == last_ ? head_ : 0);
+    return between(layers_, begin, end) + (stage == 0 ? embedding_ : 0) + (stage == last_ ? behind_ : 0);
   }
 
  private:
   std::size_t last_;
   std::vector<std::int64_t> layers_;
-  std::int64_t embedding_ = 0, head_ = 0;
+  std::int64_t embedding_ = 0, behind_ = 0;  // in front of the layers, and behind them
 };
 
 class StageTimes {
@@ -128,50 +136,73 @@ class StageTimes {
 
   TimedHolder timed_holder(const Holder& holder) {
     const auto [rank_class, chunk] = holder;
-    const compute::Gpu& gpu = configuration_.gpu_of(rank_class);
     TimedHolder result;
     const StageMap stages = strategy_.stages();
-    if (stages.is_first(rank_class.stage, chunk))
-      result.ends_ps += passes_ps("embedding", workload::embedding_operators(model_, strategy_), {}, gpu);
-    if (stages.is_last(rank_class.stage, chunk))
-      result.ends_ps += passes_ps("head", workload::head_operators(model_, strategy_), {}, gpu) + mtp_ps(holder);
+    const bool is_first = stages.is_first(rank_class.stage, chunk);
+    if (is_first) result.ends_ps += end_ps("embedding", workload::embedding_operators(model_, strategy_), rank_class);
+    if (stages.is_last(rank_class.stage, chunk)) {
+      result.ends_ps += end_ps("head", workload::head_operators(model_, strategy_), rank_class);
+      result.ends_ps += mtp_ps(rank_class, chunk);
+    }
     std::optional<ActivationPolicy> last;
     for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
       const ActivationPolicy policy = workload::activation_policy(strategy_, rank_class.stage, chunk, layer);
       if (last == policy) continue;
       last = policy;
-      result.sections.push_back({layer, &layer_times(rank_class, policy)});
+      result.sections.push_back({layer, &layer_times(rank_class, policy, is_first)});
     }
     return result;
   }
 
-  /// Returns the time of the layers for multi-token prediction, which the last stage has whatever the split.
-  Time mtp_ps(const Holder& holder) const {
-    const auto [rank_class, chunk] = holder;
+  Time end_ps(std::string_view name, std::vector<Operator> operators, const RankClass& rank_class) const {
+    return passes_ps(name, std::move(operators), {}, rank_class, !workload::is_frozen(model_));
+  }
+
+  /// Which of these layers a policy recomputes does not depend on how many others there are.
+  Time mtp_ps(const RankClass& rank_class, std::int64_t chunk) const {
     if (model_.mtp_layers == 0) return 0;
     const LayerKind kind = workload::mtp_kind(model_);
     const ActivationPolicy policy =
         workload::activation_policy(strategy_, rank_class.stage, chunk, model_.layers, kind);
-    return model_.mtp_layers * layer_ps(rank_class, kind, policy);
+    return model_.mtp_layers * layer_ps(kind, policy, rank_class, false);
   }
 
-  /// Returns the times of the model's first layers if all have a policy.
-  const std::vector<Time>& layer_times(const RankClass& rank_class, const ActivationPolicy& policy) {
-    const auto [entry, is_new] = layers_.try_emplace({rank_class.expert_rank, rank_class.machine_kind, policy});
+  /// Returns the times of the model's first layers if all have a policy, in the first stage or in another.
+  const std::vector<Time>& layer_times(const RankClass& rank_class, const ActivationPolicy& policy, bool is_first) {
+    const auto [entry, is_new] =
+        layers_.try_emplace({rank_class.expert_rank, rank_class.machine_kind, policy, is_first});
     if (!is_new) return entry->second;
-    entry->second = sums_over_layers(model_, [&](LayerKind kind) { return layer_ps(rank_class, kind, policy); });
+    // All layers are in the first stage while splits are open.
+    const std::int64_t forward_only = is_first ? workload::forward_only_layers(model_, strategy_) : 0;
+    entry->second = sums_over_layers(model_, [&](LayerKind kind) { return layer_ps(kind, policy, rank_class, false); });
+    if (forward_only == 0) return entry->second;
+    const std::vector<Time> both_passes = entry->second;
+    for (std::int64_t layer = 0; layer < model_.layers; ++layer) {
+      const auto at = static_cast<std::size_t>(layer);
+      entry->second[at + 1] =
+          entry->second[at] + (layer < forward_only ? layer_ps(model_.layer_kind(layer), policy, rank_class, true)
+                                                    : both_passes[at + 1] - both_passes[at]);
+    }
     return entry->second;
   }
 
-  Time layer_ps(const RankClass& rank_class, LayerKind kind, const ActivationPolicy& policy) const {
+  /// Returns the time of a layer as core/workload/build/stage_work.cpp builds it.
+  Time layer_ps(LayerKind kind, const ActivationPolicy& policy, const RankClass& rank_class, bool forward_only) const {
     std::vector<Operator> operators = workload::layer_operators(model_, strategy_, kind, rank_class.expert_rank);
-    workload::apply_activation_policy(operators, policy, workload::rank_shapes(model_, strategy_, kind));
-    return passes_ps(workload::layer_name(model_, kind), std::move(operators), kind, configuration_.gpu_of(rank_class));
+    if (forward_only) {
+      workload::keep_forward_only(operators);
+    } else {
+      workload::apply_activation_policy(operators, policy, workload::rank_shapes(model_, strategy_, kind));
+      if (policy.recompute_layer) workload::keep_input(operators, model_, strategy_, kind);
+    }
+    return passes_ps(workload::layer_name(model_, kind), std::move(operators), kind, rank_class,
+                     !workload::has_frozen_part(model_, kind));
   }
 
-  Time passes_ps(std::string_view name, std::vector<Operator> operators, LayerKind kind,
-                 const compute::Gpu& gpu) const {
-    workload::kernel_cost(name, workload::rank_shapes(model_, strategy_, kind), gpu, operators, nullptr);
+  Time passes_ps(std::string_view name, std::vector<Operator> operators, LayerKind kind, const RankClass& rank_class,
+                 bool all_trained) const {
+    workload::kernel_cost(name, workload::rank_shapes(model_, strategy_, kind), configuration_.gpu_of(rank_class),
+                          operators, nullptr, all_trained);
     Time sum = 0;
     for (const workload::PhaseList& pass : {workload::forward_pass(operators), workload::backward_pass(operators)})
       for (const workload::Phase& phase : pass)
@@ -183,7 +214,7 @@ class StageTimes {
   const Model& model_;
   const Strategy& strategy_;
   const Configuration& configuration_;
-  std::map<std::tuple<std::int64_t, std::uint32_t, ActivationPolicy>, std::vector<Time>> layers_;
+  std::map<std::tuple<std::int64_t, std::uint32_t, ActivationPolicy, bool>, std::vector<Time>> layers_;
   std::vector<std::vector<TimedHolder>> holders_;  // by virtual stage
 };
 

@@ -24,12 +24,13 @@ std::string why_no_split(const Configuration& configuration);
 /// InternalError if sizes do not divide over ranks; why_no_split() has to be empty.
 std::vector<std::int64_t> split_layers(const Configuration& configuration);
 
-/// Returns what a virtual stage with layers `begin` to `end` - 1 weighs under a split, embedding and head included.
+/// Returns what a virtual stage with layers `begin` to `end` - 1 weighs under a split, embedding, head and layers for
+/// multi-token prediction included.
 ///
-/// by_parameters: parameters of a rank; the table of the head counts even where it is the embedding's, as DeepSpeed
-/// counts it. by_time: picoseconds of the kernels of one forward and one backward pass, recomputation included, of the
-/// slowest of its ranks; neither collectives nor launches. by_memory: bytes of the peak footprint of the rank that
-/// needs most of them, with the micro-batches that its schedule holds.
+/// by_parameters: trained parameters of a rank; the table of the head counts even where it is the embedding's, as
+/// DeepSpeed counts it. by_time: picoseconds of the kernels of one forward and one backward pass, recomputation
+/// included, of the slowest of its ranks; neither collectives nor launches. by_memory: bytes of the peak footprint of
+/// the rank that needs most of them, with the micro-batches that its schedule holds.
 std::int64_t stage_weight(const Configuration& configuration, workload::LayerSplit split, std::size_t stage,
                           std::int64_t begin, std::int64_t end);
 

@@ -9,6 +9,8 @@
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/architecture_models.hpp"
@@ -73,22 +75,24 @@ std::int64_t largest_footprint(const step::Configuration& configuration) {
   return largest;
 }
 
-/// Returns the most parameters of a virtual stage, with a table for the head.
+/// Returns the most trained parameters of a virtual stage, with a table for the head.
 std::int64_t most_parameters(const step::Configuration& configuration) {
   const workload::Model& model = configuration.model;
   const workload::Strategy& s = configuration.strategy;
   std::int64_t most = 0, layer = 0;
   for (std::size_t stage = 0; stage < s.stage_layers.size(); ++stage) {
-    std::int64_t sum = stage == 0 ? workload::embedding_parameters(model, s.tp) : 0;
-    for (std::int64_t i = 0; i < s.stage_layers[stage]; ++i) {
-      const workload::Parameters own = layer_parameters(model, s, model.layer_kind(layer++));
+    const bool is_last = stage + 1 == s.stage_layers.size(), ends = !workload::is_frozen(model);
+    std::int64_t sum = stage == 0 && ends ? workload::embedding_parameters(model, s.tp) : 0;
+    std::vector<workload::LayerKind> kinds;
+    for (std::int64_t i = 0; i < s.stage_layers[stage]; ++i) kinds.push_back(model.layer_kind(layer++));
+    for (std::int64_t i = 0; is_last && i < model.mtp_layers; ++i) kinds.push_back(workload::mtp_kind(model));
+    for (const workload::LayerKind kind : kinds) {
+      const workload::Parameters own = trained_layer_parameters(model, s, kind);
       sum += own.dense + own.experts;
     }
-    if (stage + 1 == s.stage_layers.size())
+    if (is_last && ends)
       sum += workload::final_norm_parameters(model) + workload::token_table_parameters(model, s.tp) +
              workload::table_copy_parameters(model, s);
-    for (std::int64_t i = 0; i < model.mtp_layers && stage + 1 == s.stage_layers.size(); ++i)
-      sum += layer_parameters(model, s, workload::mtp_kind(model)).total();
     most = std::max(most, sum);
   }
   return most;
@@ -158,13 +162,33 @@ TEST_CASE("splits by parameters, time and memory are the best of all") {
       std::fill(configuration.kind_of_gpu.begin() + configuration.graph->gpus / 2, configuration.kind_of_gpu.end(), 1);
       ++mixed;
     }
-    if (seed % 5 == 2) configuration.model.mtp_layers = 2, configuration.model.position = workload::Position::rotary;
     CAPTURE(seed, s.pp, s.virtual_stages, configuration.model.layers);
     for (const LayerSplit split : kWeighed) uneven += require_best(configuration, split) ? 1 : 0;
   }
   CHECK(uneven > 10);
   CHECK(mixed > 2);
   CHECK(recomputing > 2);
+}
+
+TEST_CASE("layers for multi-token prediction weigh on the last stage, and what is not trained weighs less") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    step::Configuration configuration = draw_configuration(seed);
+    workload::Model& model = configuration.model;
+    workload::Strategy& s = configuration.strategy;
+    if (s.pp == 1) continue;
+    model.layers = s.stages().count() + 2;
+    model.position = workload::Position::rotary;
+    s.zero = 0;
+    if (seed % 3 == 0) {
+      model.mtp_layers = 1 + static_cast<std::int64_t>(seed % 2);
+    } else {
+      model.tied_embeddings = false;
+      model.frozen = seed % 3 == 1;  // as a whole, so that layers of the first stage run forward only
+      if (!model.frozen) model.lora_rank = 8, model.lora_weights = workload::lora_weight::linear_fc2;
+    }
+    CAPTURE(seed, s.pp, s.virtual_stages, model.layers, model.mtp_layers);
+    for (const LayerSplit split : kWeighed) require_best(configuration, split);
+  }
 }
 
 TEST_CASE("splits are the best of all for every schedule, and for layers of an architecture") {
