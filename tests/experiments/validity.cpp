@@ -236,7 +236,7 @@ const std::vector<Breach> kBreaches{
     {"lora_of_dense_layers", {"model.lora_rank=16", "model.experts=4", "strategy.sequence_parallel=true"}},
     {"lora_of_dense_layers", {"model.lora_rank=16", "model.attention=latent", "model.kv_rank=16"}},
     {"lora_of_fused_projections", {"model.lora_rank=16", "strategy.stack={projection_fusion: false}"}},
-    {"frozen_parts", {"model.architecture={blocks: {a: {batch_norm: {frozen: true}}}, layers: aaaa}"}},
+    {"frozen_parts", {"strategy.tp=1", "model.architecture={blocks: {a: {batch_norm: {frozen: true}}}, layers: aaaa}"}},
     {"frozen_experts",
      {"model.experts=4", "strategy.sequence_parallel=true", "strategy.ep=2", "strategy.hot_experts=true",
       "strategy.hot_expert_tflops=100", "strategy.hot_expert_gbps=100",
