@@ -46,14 +46,14 @@ std::int64_t TowerReader::side(Keys keys, std::int64_t most) {
   return std::stoll(both[0].text);
 }
 
-void TowerReader::require(std::string_view key, std::string_view expected) {
+void TowerReader::require_text(std::string_view key, std::string_view expected) {
   const std::string found = own_.text({key}, std::string(expected));
   if (found != expected)
     reader_.refuse(own_.find({key}),
                    fmt::format("'{}' of '{}' is '{}': only {} is modelled", key, name_, found.substr(0, 40), expected));
 }
 
-void TowerReader::require(std::string_view key, bool expected) {
+void TowerReader::require_flag(std::string_view key, bool expected) {
   if (own_.flag({key}, expected) != expected)
     reader_.refuse(own_.find({key}),
                    fmt::format("'{}' of '{}' is {}: only {} is modelled", key, name_, !expected, expected));

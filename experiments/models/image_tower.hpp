@@ -34,9 +34,9 @@ class TowerReader {
   std::int64_t side(Keys keys, std::int64_t most);
   ConfigReader& keys() { return own_; }
   /// Refuses a text that is not `expected`.
-  void require(std::string_view key, std::string_view expected);
+  void require_text(std::string_view key, std::string_view expected);
   /// Refuses a flag that is not `expected`.
-  void require(std::string_view key, bool expected);
+  void require_flag(std::string_view key, bool expected);
   [[noreturn]] void fail(const std::string& what) const;
   /// Tells or refuses the keys that nothing looked up.
   void judge_rest();

@@ -101,7 +101,7 @@ void read_gemma_tower(ConfigReader& reader, const Node& document, ModelConfig& c
                         "num_attention_heads": 12, "num_channels": 3})",
                     config);
   const ImageTower sizes = plain_tower(tower);
-  tower.require("vision_use_head", false);
+  tower.require_flag("vision_use_head", false);
   tower.judge_rest();
   const std::int64_t pooled = outer.integer({"mm_tokens_per_image"}, 256);
   if (pooled < 1 || sizes.patches % pooled != 0)
@@ -141,8 +141,8 @@ void read_llama4_tower(ConfigReader& reader, const Node& document, ModelConfig& 
   const std::int64_t width = tower.size({"projector_input_dim"}), out = tower.size({"projector_output_dim"});
   if (width != out || tower.size({"vision_output_dim"}) != out)
     tower.fail("'projector_input_dim', 'projector_output_dim' and 'vision_output_dim' must be equal");
-  tower.require("multi_modal_projector_bias", false);
-  tower.require("vision_feature_select_strategy", "default");
+  tower.require_flag("multi_modal_projector_bias", false);
+  tower.require_text("vision_feature_select_strategy", "default");
   tower.keys().find({"projector_dropout", "vision_feature_layer"});
   tower.judge_rest();
   const std::int64_t tokens = sizes.patches / joined;
@@ -171,9 +171,9 @@ void read_kimi_tower(ConfigReader& reader, const Node& document, ModelConfig& co
   if (tower.size({"mm_hidden_size"}) != sizes.hidden || tower.size({"text_hidden_size"}) != reader.setting("hidden"))
     tower.fail("'mm_hidden_size' must be 'vt_hidden_size', and 'text_hidden_size' that of the language model");
   if (sizes.patches % (merge * merge) != 0) tower.fail("'merge_kernel_size' must divide the table of positions");
-  tower.require("mm_projector_type", "patchmerger");
-  tower.require("merge_type", "sd2_tpool");
-  tower.require("pos_emb_type", "divided_fixed");
+  tower.require_text("mm_projector_type", "patchmerger");
+  tower.require_text("merge_type", "sd2_tpool");
+  tower.require_text("pos_emb_type", "divided_fixed");
   tower.keys().find({"init_pos_emb_time", "projector_hidden_act", "projector_ln_eps", "video_attn_type"});
   tower.judge_rest();
   const std::int64_t merged = sizes.hidden * merge * merge;
@@ -194,7 +194,7 @@ ImageTower read_clip_tower(ConfigReader& reader, const Node& document, ModelConf
                     config);
   ImageTower sizes = plain_tower(tower);
   sizes.extra_tokens = 1, sizes.patch_bias = false, sizes.norm_at_entrance = true;
-  tower.require("model_type", "clip_vision_model");
+  tower.require_text("model_type", "clip_vision_model");
   tower.keys().find({"projection_dim", "dropout", "vocab_size", "tie_word_embeddings"});
   tower.judge_rest();
   return sizes;

@@ -320,7 +320,7 @@ std::map<std::string, double> names_of(const Model& model, const core::OptionSet
   for (const auto& [name, value] : own)
     if (const auto* number = std::get_if<std::int64_t>(&value)) names[name] = static_cast<double>(*number);
   const double s = names["sequence"], reach = model.window > 0 ? std::min<double>(names["window"], s) : s;
-  names["pairs"] = reach * (2 * s - reach) / 2;
+  names["pairs"] = std::floor(reach * (2 * s - reach) / 2);  // whole ones, also of 77 tokens
   return names;
 }
 
