@@ -235,6 +235,14 @@ std::shared_ptr<const Model> model_of_part(const Model& model, const BlockSpec& 
   return own;
 }
 
+/// A network may have other heads than the model, whose number of those of keys it then has still.
+void check_heads(const BlockSpec& block, const LayerPart& part, const Model& model) {
+  for (const core::workload::ShardedSize& size : part.sharded_sizes(model))
+    if (size.name == "kv_heads" && model.heads % std::max<std::int64_t>(size.size, 1) != 0)
+      throw InputError(fmt::format("block '{}': kv_heads {} do not divide heads {}; a network has kv_heads of its own",
+                                   block.name, size.size, model.heads));
+}
+
 }  // namespace
 
 ArchitectureSpec read_architecture(const Node& node) {
@@ -268,6 +276,7 @@ std::shared_ptr<const Architecture> make_architecture(const ArchitectureSpec& sp
       const std::string missing = own_part->missing_size(*own_model);
       if (!missing.empty())
         throw InputError(fmt::format("block '{}': '{}' needs '{}'", block.name, part.type->name, missing));
+      check_heads(block, *own_part, *own_model);
       result->blocks.back().branches.push_back(
           {part.type->name, core::workload::branch_options().make(part.branch), std::move(own_part), own_model});
     }

@@ -101,6 +101,9 @@ TEST_CASE("an architecture that does not fit its model is refused by a rule") {
                     Catch::Contains("'model.layers' is 2, but its architecture has 1 layers"));
   CHECK_THROWS_WITH(read(sweep(with("1", "{blocks: {a: attention}, layers: [a]}"), "tp: 1")),
                     Catch::Contains("block 'a': 'attention' needs 'heads'"));
+  CHECK_THROWS_WITH(
+      read(sweep(with("1", "{networks: {n: {heads: 6, kv_heads: 4, blocks: {a: attention}, layers: [a]}}}"), "tp: 1")),
+      Catch::Contains("block 'n.a': kv_heads 4 do not divide heads 6"));
   CHECK_THROWS_WITH(read(sweep(with("1", "{blocks: {a: {mamba2: {heads: 6, groups: 2}}}, layers: [a]}"), "tp: 4")),
                     Catch::Contains("block 'a': heads 6 of mamba2, tp 4"));
   CHECK_NOTHROW(read(sweep(with("1", "{blocks: {a: {mamba2: {heads: 8, groups: 4}}}, layers: [a]}"), "tp: 4")));
