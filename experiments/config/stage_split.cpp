@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <iterator>
+
 #include "core/base/error.hpp"
 #include "core/step/layout/layer_split.hpp"
 #include "experiments/config/inputs.hpp"
@@ -14,11 +16,19 @@ using core::step::Configuration;
 using core::workload::LayerSplit;
 using core::workload::Strategy;
 
-/// Returns whether there are ranks to ask about, and models for them.
-bool has_ranks(const ExperimentConfig& config) {
+/// Returns whether every group of ranks has some, each its micro-batches.
+bool has_ranks(const Strategy& strategy) {
+  if (strategy.dp == 0 || strategy.chunk_micro_batches() == 0 || strategy.expert_replicas() == 0) return false;
+  return strategy.zero_groups() > 0 && strategy.shards() > 0 && strategy.expert_shards() > 0;
+}
+
+/// Returns whether stages can be weighed, as far as no size has to divide: there are models and ranks, and it is known
+/// what every stage recomputes.
+bool is_whole(const ExperimentConfig& config) {
   const Strategy& strategy = config.configuration.strategy;
-  return strategy.dp > 0 && strategy.micro_batches() > 0 && config.architecture_error.empty() &&
-         config.routing_error.empty() && !config.configuration.programs;
+  const auto& recomputed = strategy.stage_recompute_layers;
+  return config.architecture_error.empty() && config.routing_error.empty() && !config.configuration.programs &&
+         has_ranks(strategy) && (recomputed.empty() || std::ssize(recomputed) == strategy.stages().count());
 }
 
 /// Returns the configuration with the kernel times that the settings name, which kernels of a stage take.
@@ -34,7 +44,7 @@ Configuration with_measured_times(const ExperimentConfig& config, const Settings
 void list_split_layers(ExperimentConfig& config, const Settings& settings) {
   Strategy& strategy = config.configuration.strategy;
   if (!core::step::is_weighed(strategy.split) || !strategy.stage_layers.empty() || strategy.empty_layers > 0) return;
-  if (!has_ranks(config) || !core::step::why_no_split(config.configuration).empty()) return;
+  if (!is_whole(config) || !core::step::why_no_split(config.configuration).empty()) return;
   try {
     strategy.stage_layers = core::step::split_layers(with_measured_times(config, settings));
     strategy.split = LayerSplit::even;

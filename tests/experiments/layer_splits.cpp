@@ -24,15 +24,16 @@ const std::string kMachines =
     "  transport: dcqcn\n"
     "  fidelity: analytic\n";
 
-/// Mamba layers, layers of experts and attention: 12, 25 and 15 of 52 are of which kind differs from stage to stage.
+/// Mamba layers, experts and attention, whose shares differ from stage to stage.
 const std::string kHybrid =
     "base:\n  model: {like: nemotron3-nano-30b-a3b, sequence: 4096}\n" + kMachines +
     "  strategy: {tp: 2, pp: 4, ep: 8, sequence_parallel: true, micro_batch: 1, global_batch: 64}\n";
 
-/// Three dense layers before those of experts.
+/// Three dense layers before those of experts, of which twice as many as in DeepSeek-V3 make each layer longer.
 const std::string kDenseFirst =
-    "base:\n  model: {like: deepseek-v3, layers: 16, sequence: 4096, experts: 32, dense_layers: 3}\n" + kMachines +
-    "  strategy: {tp: 1, pp: 4, ep: 8, micro_batch: 1, global_batch: 128}\n";
+    "base:\n  model: {like: deepseek-v3, layers: 16, sequence: 4096, experts: 32, experts_per_token: 16, dense_layers: "
+    "3}\n" +
+    kMachines + "  strategy: {tp: 1, pp: 4, ep: 8, micro_batch: 1, global_batch: 128}\n";
 
 Layers layers_of(const Experiment& experiment) {
   return experiment.config().configuration.strategy.stage_layers;
@@ -119,6 +120,8 @@ TEST_CASE("what a weighed split needs, or sizes that do not fit, is said by its 
     CHECK_THAT(split(name, {"strategy.tp=4", "model.heads=6", "model.hidden=96"}), Contains("heads_by_tp"));
     CHECK_THAT(split(name, {"cluster.nodes=3", "strategy.tp=4", "strategy.pp=4"}), Contains("gpus_by_tp_pp"));
     CHECK_THAT(split(name, {"strategy.global_batch=7"}), Contains("batch_by_replicas"));
+    CHECK_THAT(split(name, {"strategy.recompute=full", "strategy.stage_recompute_layers=[1]"}),
+               Contains("listed_recompute"));
     CHECK_THAT(split(name, {"model.sequence=33", "strategy.cp=2"}), Contains("sequence"));
   }
   CHECK_THAT(split("by_memory", {"strategy.schedule=zb_1p"}),
