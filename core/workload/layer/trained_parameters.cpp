@@ -27,6 +27,14 @@ FrozenWeights frozen_weights(const Model& model, LayerKind kind, std::int64_t et
   return sum;
 }
 
+/// Whether a layer may read what the embedding gives. A network in front of the model's own, of other widths or tokens,
+/// does not.
+bool follows_embedding(const Model& model, LayerKind kind) {
+  if (!model.architecture) return true;
+  const Model& stream = model.architecture->stream_of(model, kind);
+  return stream.hidden == model.hidden && stream.sequence == model.sequence;
+}
+
 bool has_trained(const Model& model, LayerKind kind) {
   return trained_layer_parameters(model, Strategy{}, kind).total() > 0;
 }
@@ -86,12 +94,14 @@ bool has_frozen_part(const Model& model) {
 }
 
 std::int64_t forward_only_layers(const Model& model, const Strategy& strategy) {
-  if (has_embedding(model) && !is_frozen(model)) return 0;
+  const bool embedding_trained = has_embedding(model) && !is_frozen(model);
   const std::int64_t end = layers_before_virtual_stage(model, strategy, 1);
-  std::int64_t layer = 0;
-  while (layer < end && has_frozen_part(model, model.layer_kind(layer)) && !has_trained(model, model.layer_kind(layer)))
-    ++layer;
-  return layer;
+  for (std::int64_t layer = 0; layer < end; ++layer) {
+    const LayerKind kind = model.layer_kind(layer);
+    if (!has_frozen_part(model, kind) || has_trained(model, kind)) return layer;
+    if (embedding_trained && follows_embedding(model, kind)) return layer;
+  }
+  return end;
 }
 
 }  // namespace manyworlds::core::workload

@@ -1,0 +1,62 @@
+// What is trained of a model of networks, as its file says it: of LLaVA's two stages (Liu et al. 2023, section 4.2) the
+// first trains the projector alone, the second all but the vision tower.
+#include <catch2/catch.hpp>
+
+#include "core/workload/layer/layer_parameters.hpp"
+#include "core/workload/layer/trained_parameters.hpp"
+#include "tests/experiments/sweeps.hpp"
+
+using namespace manyworlds;
+using namespace manyworlds::experiments;
+using namespace manyworlds::experiments::testing;
+using core::workload::trained_parameters;
+
+namespace {
+
+/// Four layers of a tower, a projector, and four layers of text, with options of the model, the tower and the
+/// projector.
+core::step::Configuration networks(const std::string& model, const std::string& tower, const std::string& projector) {
+  const std::string text =
+      "base:\n"
+      "  model:\n"
+      "    layers: 9\n    hidden: 64\n    heads: 4\n    ffn_hidden: 256\n    vocabulary: 512\n    sequence: 256\n" +
+      model +
+      "    architecture:\n"
+      "      networks:\n"
+      "        vision: {" +
+      tower +
+      "hidden: 128, sequence: 64, blocks: {a: [{attention: {causal: false}}, mlp]}, layers: aaaa}\n"
+      "        projector: {" +
+      projector +
+      "sequence: 16, blocks: {m: {mlp: {inputs: 512, norms: none, residual: false}}}, layers: m}\n"
+      "        text: {blocks: {a: [attention, mlp]}, layers: aaaa}\n"
+      "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
+      "  strategy: {tp: 2, micro_batch: 1, global_batch: 8}\n";
+  GraphCache graphs;
+  return configure(read(text).experiments.at(0), graphs);
+}
+
+}  // namespace
+
+TEST_CASE("networks of a model are frozen one by one, and a tower in front of all that is trained runs forward only") {
+  // A layer of widths h and f has 4 h^2 + 2 h f weights, and 9 h + f of norms and biases; the projector is 512 x 256
+  // and 256 x 64, with biases.
+  constexpr std::int64_t kTower = 4 * (4 * 128 * 128 + 2 * 128 * 256 + 9 * 128 + 256),
+                         kProjector = 512 * 256 + 256 + 256 * 64 + 64;
+  const auto all = networks("", "", "");
+  CHECK(trained_parameters(all.model) == core::workload::model_parameters(all.model));
+
+  const auto projector = networks("    frozen: true\n", "", "frozen: false, ");
+  CHECK(trained_parameters(projector.model) == kProjector);
+  CHECK(core::workload::forward_only_layers(projector.model, projector.strategy) == 4);
+
+  const auto tower = networks("", "frozen: true, ", "");
+  CHECK(trained_parameters(tower.model) == trained_parameters(all.model) - kTower);
+  // The embedding, which is trained, is before the text alone.
+  CHECK(core::workload::forward_only_layers(tower.model, tower.strategy) == 4);
+
+  const auto pairs = networks("    lora_rank: 8\n", "lora_rank: 0, frozen: true, ", "lora_rank: 0, ");
+  // Beside queries, keys and values, output, and both layers of the feed-forward network.
+  CHECK(trained_parameters(pairs.model) == kProjector + 4 * 8 * (64 + 192 + 64 + 64 + 64 + 256 + 256 + 64));
+  CHECK(core::workload::forward_only_layers(pairs.model, pairs.strategy) == 4);
+}
