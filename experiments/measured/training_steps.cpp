@@ -362,7 +362,9 @@ void RowReader::set_stack() {
   const std::string stack = row_.given("stack") ? text("stack") : profile_->stack;
   if (!row_.given("stack") && !profile_->named()) assume("stack");
   const Catalog::Entries& stacks = catalog_.entries("stacks");
-  if (const auto known = stacks.find(stack); known != stacks.end()) set_known_stack(stack, known->second);
+  const auto known = stacks.find(stack);
+  if (known == stacks.end() && row_.given("stack")) throw UnsupportedRow{"its stack is not in the catalog", stack};
+  if (known != stacks.end()) set_known_stack(stack, known->second);
   // Chunked collectives beside GEMMs need sequence parallelism and NVLink; the software does not use them without.
   const std::string chunked_overlap = "strategy.stack.overlap_tensor";
   const bool over_nodes = std::get<std::int64_t>(settings_.at("strategy.tp")) >

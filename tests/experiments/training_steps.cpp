@@ -170,6 +170,9 @@ TEST_CASE("what cannot be simulated is left out with its reason and never ends t
   CHECK(reason(",8,8,1,1,3,", ",8,8,2,1,3,") == "tp x pp x cp x dp is not num_gpus");
   CHECK(reason("96,96,49152", "90,90,49152") == "without head_dim, hidden must be a multiple of heads");
   CHECK(reason(",64,8,25,", ",8x,8,25,") == "a field cannot be read");
+  std::string columns = kColumns, row = kKorthikanti;
+  columns.pop_back(), row.pop_back();
+  CHECK(read(columns + ",stack\n" + row + ",MXNet\n").at(0).unsupported == "its stack is not in the catalog");
 }
 
 TEST_CASE("peaks of memory of every rank stand beside a step, one number for each") {
