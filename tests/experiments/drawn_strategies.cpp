@@ -27,14 +27,12 @@ const std::string kSmall =
 const std::vector<std::vector<std::string>> kModels{
     {},
     {"model.activation=swiglu", "model.kv_heads=2", "model.position=rotary", "model.tied_embeddings=false"},
-    {"model.experts=8", "model.experts_per_token=2", "model.expert_ffn_hidden=64", "model.dense_layers=1"},
+    {"model.experts=8", "model.experts_per_token=2", "model.expert_ffn_hidden=64", "model.dense_layers=1",
+     "model.mtp_layers=1", "model.position=rotary", "model.tied_embeddings=false"},
     {"model.experts=4", "model.shared_ffn_hidden=64", "model.attention=latent", "model.kv_rank=32",
-     "model.query_rank=32", "model.rotary_dim=8"},
+     "model.query_rank=32", "model.rotary_dim=8", "model.mtp_layers=2", "model.position=none"},
     {"model.experts=8", "model.experts_per_token=2", "routing=zipf"},
     {"model.experts=8", "strategy.sequence_parallel=true", "strategy.etp=2"},
-    {"model.mtp_layers=2", "model.position=rotary"},
-    {"model.mtp_layers=1", "model.position=none", "model.tied_embeddings=false", "model.experts=4",
-     "model.dense_layers=1", "strategy.sequence_parallel=true"},
 };
 
 /// What is drawn of keys with numbers. Those with nothing to draw stay as they are.
@@ -84,10 +82,12 @@ const std::vector<std::vector<std::string>> kTogether{
      "strategy.sequence_parallel=true", "strategy.stack.overlap_tensor=true"},
     {"strategy.gradient_exchange=factors", "strategy.factor_weights=attn_proj+mlp_fc1", "strategy.zero=0",
      "strategy.schedule=1f1b", "strategy.virtual_stages=1", "strategy.tp=2", "strategy.pp=2", "strategy.cp=1",
-     "strategy.micro_batch=1", "strategy.global_batch=2", "strategy.stack.precision=bf16"},
+     "strategy.micro_batch=1", "strategy.global_batch=2", "strategy.stack.precision=bf16", "strategy.split=even",
+     "strategy.data_parts=none", "model.mtp_layers=0"},
     {"strategy.gradient_exchange=cheapest", "strategy.factor_weights=none", "strategy.zero=0",
      "strategy.schedule=gpipe", "strategy.virtual_stages=1", "strategy.pp=1", "strategy.tp=2", "strategy.cp=2",
-     "strategy.micro_batch=2", "strategy.global_batch=4", "strategy.stack.precision=bf16"},
+     "strategy.micro_batch=2", "strategy.global_batch=4", "strategy.stack.precision=bf16", "strategy.split=even",
+     "strategy.data_parts=none", "model.mtp_layers=0"},
     {"strategy.split=by_cost", "strategy.pp=4", "model.vocabulary=4096"},
 };
 
