@@ -147,9 +147,10 @@ class Jobs(unittest.TestCase):
         self.assertIn("\n# not expressed:\n#   strategy.stack.tensor_chunks 8: such a job has 0\n", text)
 
     def test_what_is_refused_names_its_line(self):
-        (self.directory / "train.sh").write_text(SCRIPT.replace("MODEL=(", "MODEL=(--mtp-num-layers 1 "))
+        (self.directory / "train.sh").write_text(SCRIPT.replace("MODEL=(", "MODEL=(--hierarchical-context-parallel-sizes 2 4 "))
         message = self.program("run", "--like", "train.sh", *MACHINES, expect=2).stderr
-        self.assertIn("train.sh:3: --mtp-num-layers 1: multi-token prediction is not modelled", message)
+        self.assertIn("train.sh:3: --hierarchical-context-parallel-sizes 2: the exchange of context-parallel ranks in two "
+                      "levels is not modelled", message)
         message = self.program("run", "spec.yaml", "--gpus", 8, expect=2).stderr
         self.assertIn("--gpus: belongs to --like FILE", message)
 

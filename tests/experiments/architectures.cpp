@@ -185,6 +185,8 @@ TEST_CASE("models of the catalog have the parameters that are published") {
     const auto parameters = static_cast<double>(core::workload::model_parameters(catalog_model(catalog, name)));
     CHECK(parameters == Approx(static_cast<double>(count)).epsilon(0.0015));
   }
+  CHECK(static_cast<double>(core::workload::model_parameters(catalog_model(catalog, "qwen3-next-80b-a3b"))) ==
+        Approx(80e9).epsilon(0.005));  // as published, in billions
   // Equal to the last vector; the others lack what their entries say.
   for (const char* name : {"nemotron3-nano-30b-a3b",
                            "nemotron3-super-120b-a12b",
