@@ -45,6 +45,8 @@ std::vector<std::string> read_back_notes(const Settings& read_back, const Emitte
                                   [&](const std::string& note) { return note.starts_with(begin); });
     if (!told) notes.push_back(fmt::format("{} {}: such a job has {}", key, value, other));
   }
+  if (config_of(experiment).configuration.model.documents)
+    notes.push_back("documents: such a job has one in each sample");
   return notes;
 }
 

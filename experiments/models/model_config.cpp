@@ -246,7 +246,8 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (!reader.refusals().empty()) fail_refused(reader);
   reader.set_architecture();
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});
-  if (member.empty() && config.family == "llama4_text" && document.find("vision_config") == nullptr)
+  const bool has_tower_elsewhere = !part.member.empty() || config.family == "llama4_text";
+  if (member.empty() && has_tower_elsewhere && document.find("vision_config") == nullptr)
     config.left_out.push_back({"vision_config", "the vision tower, of which the file has no sizes"});
   add_sequence(reader, config);
   add_carried(reader, *part.config, config);

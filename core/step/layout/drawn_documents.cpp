@@ -63,6 +63,7 @@ void for_each_pass_kernel(workload::Program& program, Visitor&& visit) {
 bool can_draw_documents(const Configuration& configuration, const workload::GivenPrograms& balanced) {
   const workload::Strategy& strategy = configuration.strategy;
   if (!configuration.model.documents || configuration.programs || configuration.is_mixed()) return false;
+  if (configuration.model.architecture) return false;  // its parts have the documents as well
   if (strategy.stage_placement() == workload::StagePlacement::bidirectional) return false;
   std::uint64_t ops = 0;
   for (const std::uint32_t program : balanced.ranks->program_of_rank) ops += balanced.programs[program].ops.size();

@@ -14,7 +14,7 @@
 namespace manyworlds::core::workload {
 namespace {
 
-constexpr std::int64_t kMaxSamples = 1'024, kMinSamples = 16, kMaxDocuments = 16'384;
+constexpr std::int64_t kMaxSamples = 1'024, kMinSamples = 16, kMaxDocuments = 16'384, kMinDocuments = 64;
 constexpr std::int64_t kLongest = 1 << 24;  // as long as a sample can be
 constexpr std::int64_t kSpreadSteps = 64;
 constexpr std::uint64_t kOrder = 1, kSpread = 2;  // subjects of decisions
@@ -30,18 +30,23 @@ void shuffle(std::vector<std::int64_t>& values, std::int64_t seed) {
     std::swap(values[i], values[decision_hash(static_cast<std::uint64_t>(seed), kOrder, i) % (i + 1)]);
 }
 
+/// Returns at most kMaxSamples samples. Documents that fill none follow each other again.
 std::vector<std::vector<std::int64_t>> cut_samples(const std::vector<std::int64_t>& lengths, std::int64_t sequence) {
+  MANYWORLDS_CHECK(!lengths.empty(), "no documents to pack");
   std::vector<std::vector<std::int64_t>> samples(1);
   std::int64_t free = sequence;
-  for (std::int64_t rest : lengths)
-    while (rest > 0) {
-      const std::int64_t piece = std::min(rest, free);
-      samples.back().push_back(piece);
-      rest -= piece, free -= piece;
-      if (free > 0) continue;
-      samples.emplace_back();
-      free = sequence;
-    }
+  const auto is_open = [&] { return std::ssize(samples) <= kMaxSamples; };
+  do {
+    for (std::size_t i = 0; i < lengths.size() && is_open(); ++i)
+      for (std::int64_t rest = lengths[i]; rest > 0 && is_open();) {
+        const std::int64_t piece = std::min(rest, free);
+        samples.back().push_back(piece);
+        rest -= piece, free -= piece;
+        if (free > 0) continue;
+        samples.emplace_back();
+        free = sequence;
+      }
+  } while (samples.size() == 1);
   samples.pop_back();  // is not full
   return samples;
 }
@@ -102,7 +107,7 @@ std::int64_t documents_to_draw(double mean_length, std::int64_t sequence) {
   const double by_sample = static_cast<double>(sequence) / mean_length;
   const std::int64_t samples = std::clamp<std::int64_t>(
       static_cast<std::int64_t>(static_cast<double>(kMaxDocuments) / by_sample), kMinSamples, kMaxSamples);
-  return static_cast<std::int64_t>(by_sample * static_cast<double>(samples)) + 1;
+  return std::max(kMinDocuments, static_cast<std::int64_t>(by_sample * static_cast<double>(samples)) + 1);
 }
 
 std::vector<std::int64_t> lognormal_lengths(double mean, double sigma, std::int64_t seed, std::int64_t count) {

@@ -36,7 +36,8 @@ struct Documents {
 /// (Acklam 2003, An algorithm for computing the inverse normal cumulative distribution function).
 double normal_quantile(double share);
 
-/// How many documents to draw: those of 1,024 samples, but fewer samples, at least 16, if these have over 16,384.
+/// How many documents to draw: those of 1,024 samples, but fewer samples, at least 16, if these have over 16,384; at
+/// least 64.
 std::int64_t documents_to_draw(double mean_length, std::int64_t sequence);
 
 /// Returns `count` lengths, none below 1, in an order drawn from `seed`: of a lognormal distribution with this mean

@@ -59,7 +59,7 @@ Counts counts_of(const ModelConfig& config) {
   const core::workload::Model model = model_of(config);
   return {core::workload::model_parameters(model), core::workload::active_parameters(model),
           core::workload::trained_parameters(model), model.vocabulary * model.hidden,
-          model.vocabulary * model.hidden * (model.tied_embeddings ? 1 : 2)};
+          model.vocabulary * model.hidden * (model.tied_embeddings || !core::workload::has_head(model) ? 1 : 2)};
 }
 
 std::string origin(const ModelConfig& config, const ConfigValue& value) {
@@ -82,7 +82,9 @@ std::string as_text(const ModelConfig& config) {
     text += fmt::format("{:<16}{}{}\n", "family", config.family,
                         config.architecture.empty() ? "" : fmt::format(" ({})", config.architecture));
   const auto with_and_without = [&](std::int64_t all) {
-    const std::string bare = counts.tables == counts.table
+    const bool has_head = core::workload::has_head(model_of(config));
+    const std::string bare = !has_head ? ""
+                             : counts.tables == counts.table
                                  ? "; it is the output layer too"
                                  : fmt::format(", without the output layer too {}", count_text(all - counts.tables));
     return fmt::format("{} ({}); without the token table {}{}", all, count_text(all), count_text(all - counts.table),

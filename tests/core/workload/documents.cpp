@@ -273,3 +273,14 @@ TEST_CASE("replicas that draw more samples differ less, and the slowest of more 
   // The sum of n samples deviates by the deviation of one, over the root of n: 64 samples by an eighth of it.
   CHECK(many.p95 - 1 == Approx((few.p95 - 1) / 8).epsilon(0.5));
 }
+
+TEST_CASE("a table's documents fill samples whatever their lengths: again if they are few, a bounded number if long") {
+  const auto few = pack_documents({16, 16}, 8'192, Packing::cut);
+  REQUIRE(few != nullptr);
+  CHECK(few->samples.size() == 1);
+  CHECK(few->samples.front() == std::vector<std::int64_t>(512, 16));
+  const auto one = pack_documents({5, std::int64_t{1} << 40}, 1'024, Packing::cut);
+  REQUIRE(one != nullptr);
+  CHECK(one->samples.size() == 1'024);
+  CHECK(one->samples.front() == std::vector<std::int64_t>{5, 1'019});
+}
