@@ -13,13 +13,13 @@
 
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/part.hpp"
+#include "core/workload/operators/selection_index.hpp"
 #include "core/workload/parts/latent_attention.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
 using compute::gemm;
-using compute::KernelClass;
 using compute::memory_bound;
 
 struct CompressedAttention {
@@ -232,51 +232,26 @@ class CompressedAttentionPart final : public LayerPart {
     add_compressor(operators, model, shapes, options_.index_width, true);
     Operator inputs;
     inputs.name = "index";
-    struct Matrix {
-      std::string_view name;
-      std::int64_t in, out;
-    };
-    for (const Matrix& each : {Matrix{"index_queries", options_.query_width, index_columns()},
-                               Matrix{"index_weights", shapes.hidden, options_.index_heads}}) {
-      inputs.forward.push_back(kernel(gemm(each.name, shapes.tokens, each.out, each.in)));
-      add_weight_gradient(inputs.backward, shapes,
-                          compute::weight_gradient(each.name, each.out, each.in, shapes.tokens));
-      inputs.weight_gradient_input_bytes += 2 * shapes.tokens * (each.in + each.out);
-    }
+    add_index_matrices(inputs, shapes,
+                       {{"index_queries", options_.query_width, index_columns()},
+                        {"index_weights", shapes.hidden, options_.index_heads}});
     operators.push_back(std::move(inputs));
     const std::int64_t rotated = shapes.tokens * index_columns();
     operators.push_back(
         elementwise("index_rotary", rotated, 4, 4, 2 * rotated + 2 * entries(shapes) * options_.index_width));
-    operators.push_back(index_scores(shapes));
+    operators.push_back(index_scores(index_on(shapes), shapes));
   }
 
-  /// A kernel over pairs of queries and entries, with the columns of both its products.
-  std::int64_t index_reach(const RankShapes& shapes) const {
-    return std::min(options_.index_keys, shapes.sequence / options_.ratio);
-  }
-  WorkItem over_pairs(std::string_view name, const RankShapes& shapes, bool selected, std::int64_t heads,
-                      std::int64_t columns, std::int64_t others) const {
+  /// That of sparse attention, over entries instead of tokens.
+  SelectionIndex index_on(const RankShapes& shapes) const {
     const Pairs pairs(options_, shapes.sequence);
-    const std::int64_t each = shapes.sequence / options_.ratio, reach = index_reach(shapes);
-    return kernel(
-        compute::fused_attention(name, KernelClass::flash2_forward,
-                                 {shapes.sequence, each, selected ? pairs.read : pairs.before, columns, others,
-                                  shapes.samples * heads, shapes.samples, selected && reach < each ? reach : 0}));
-  }
-
-  /// As those of sparse attention, over entries instead of tokens.
-  Operator index_scores(const RankShapes& shapes) const {
-    const std::int64_t width = options_.index_width, all = Pairs(options_, shapes.sequence).before;
-    const std::int64_t selections = shapes.tokens * index_reach(shapes);
-    Operator result;
-    result.name = "index_scores";
-    result.forward.push_back(over_pairs("index_scores", shapes, false, options_.index_heads, width, 0));
-    result.forward.push_back(kernel(memory_bound("index_select", 12 * shapes.samples * all + 4 * selections)));
-    result.forward.push_back(over_pairs("index_target", shapes, true, shapes.heads, shapes.head_dim, 0));
-    result.forward.push_back(kernel(memory_bound("index_loss", 12 * selections)));
-    result.backward.push_back(over_pairs("index_gradient", shapes, true, options_.index_heads, width, 2 * width));
-    result.saved_bytes = 4 * selections;  // gradients of the scores
-    return result;
+    const std::int64_t each = shapes.sequence / options_.ratio;
+    return {options_.index_heads,
+            options_.index_width,
+            each,
+            std::min(options_.index_keys, each),
+            pairs.before,
+            pairs.read};
   }
 
   CompressedAttention options_;

@@ -10,15 +10,13 @@
 
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/part.hpp"
+#include "core/workload/operators/selection_index.hpp"
 #include "core/workload/parts/latent_attention.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
 using collective::Kind;
-using compute::gemm;
-using compute::KernelClass;
-using compute::memory_bound;
 
 struct SparseAttention {
   std::int64_t index_heads = 0;
@@ -139,31 +137,15 @@ class SparseAttentionPart final : public LayerPart {
     }
   }
 
-  /// A kernel over all pairs of a query and a key, or over the selected ones, with the columns of both its products.
-  static WorkItem over_pairs(std::string_view name, const RankShapes& shapes, bool selected, std::int64_t heads,
-                             std::int64_t columns, std::int64_t others) {
-    return kernel(compute::fused_attention(
-        name, KernelClass::flash2_forward,
-        {shapes.sequence, shapes.keys, selected ? shapes.pairs : shapes.sequence * shapes.keys / 2, columns, others,
-         shapes.samples * heads, shapes.samples, selected ? shapes.window : 0}));
-  }
-
   void add_index(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes) const {
     operators.push_back(index_projections(on.model, shapes));
     // A norm of the keys, and rotations of keys and queries.
     operators.push_back(elementwise("index_rotary", shapes.tokens * (options_.index_heads + 1) * options_.index_width,
                                     4, 4, 2 * shapes.tokens * (options_.index_heads + 1) * options_.index_width));
-    operators.push_back(index_scores(shapes));
+    operators.push_back(index_scores(index_on(shapes), shapes));
   }
 
   Operator index_projections(const Model& model, const RankShapes& shapes) const {
-    struct Matrix {
-      std::string_view name;
-      std::int64_t in, out;
-    };
-    const Matrix matrices[] = {{"index_queries", query_inputs(model), index_columns()},
-                               {"index_keys", model.hidden, options_.index_width},
-                               {"index_weights", model.hidden, options_.index_heads}};
     Operator result;
     result.name = "index";
     const std::int64_t inputs = 2 * shapes.tokens * (model.hidden + (model.query_rank > 0 ? model.query_rank : 0));
@@ -171,31 +153,20 @@ class SparseAttentionPart final : public LayerPart {
       block_on(result.forward, "index", Kind::all_gather, inputs);
       result.saved_bytes = inputs;  // otherwise the projections of attention have saved them
     }
-    for (const Matrix& each : matrices) {
-      result.forward.push_back(kernel(gemm(each.name, shapes.tokens, each.out, each.in)));
-      add_weight_gradient(result.backward, shapes,
-                          compute::weight_gradient(each.name, each.out, each.in, shapes.tokens));
-      result.weight_gradient_input_bytes += 2 * shapes.tokens * (each.in + each.out);
-    }
+    add_index_matrices(result, shapes,
+                       {{"index_queries", query_inputs(model), index_columns()},
+                        {"index_keys", model.hidden, options_.index_width},
+                        {"index_weights", model.hidden, options_.index_heads}});
     return result;
   }
 
-  /// Scores of all pairs, weighted and summed over the heads of the index; the selection, which reads them twice; and
-  /// the distribution of attention over the selected keys, summed over all heads, which the loss compares.
-  Operator index_scores(const RankShapes& shapes) const {
-    const std::int64_t width = options_.index_width, all = shapes.sequence * shapes.keys / 2;
-    const std::int64_t selections = shapes.tokens * std::min(options_.index_keys, shapes.sequence);
-    Operator result;
-    result.name = "index_scores";
-    result.forward.push_back(over_pairs("index_scores", shapes, false, options_.index_heads, width, 0));
-    result.forward.push_back(kernel(memory_bound("index_select", 12 * shapes.samples * all + 4 * selections)));
-    result.forward.push_back(over_pairs("index_target", shapes, true, shapes.heads, shapes.head_dim, 0));
-    if (shapes.tensor_parallel > 1) block_on(result.forward, "index_target", Kind::all_reduce, 4 * selections);
-    result.forward.push_back(kernel(memory_bound("index_loss", 12 * selections)));
-    // Scores of selected pairs again, and both gradients.
-    result.backward.push_back(over_pairs("index_gradient", shapes, true, options_.index_heads, width, 2 * width));
-    result.saved_bytes = 4 * selections;  // gradients of the scores
-    return result;
+  SelectionIndex index_on(const RankShapes& shapes) const {
+    return {options_.index_heads,
+            options_.index_width,
+            shapes.keys,
+            std::min(options_.index_keys, shapes.sequence),
+            shapes.sequence * shapes.keys / 2,
+            shapes.pairs};
   }
 
   SparseAttention options_;
