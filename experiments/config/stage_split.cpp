@@ -43,7 +43,8 @@ Configuration with_measured_times(const ExperimentConfig& config, const Settings
 
 void list_split_layers(ExperimentConfig& config, const Settings& settings) {
   Strategy& strategy = config.configuration.strategy;
-  if (!core::step::is_weighed(strategy.split) || !strategy.stage_layers.empty() || strategy.empty_layers > 0) return;
+  if (!core::workload::is_weighed(strategy.split) || !strategy.stage_layers.empty() || strategy.empty_layers > 0)
+    return;
   if (!is_whole(config) || !core::step::why_no_split(config.configuration).empty()) return;
   try {
     strategy.stage_layers = core::step::split_layers(with_measured_times(config, settings));

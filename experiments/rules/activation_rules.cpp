@@ -92,8 +92,8 @@ std::vector<Rule> stage_rules() {
              if (s.split == LayerSplit::even && (layers + s.empty_layers) % stages == 0) return std::nullopt;
              if (s.split == LayerSplit::light_ends && fits_light_ends(layers, stages)) return std::nullopt;
              if (s.split == LayerSplit::light_last && fits_light_last(layers, stages)) return std::nullopt;
-             if (s.split == LayerSplit::by_cost) return std::nullopt;   // checked by stages_by_cost
-             if (core::step::is_weighed(s.split)) return std::nullopt;  // checked by stages_by_weight
+             if (s.split == LayerSplit::by_cost) return std::nullopt;       // checked by stages_by_cost
+             if (core::workload::is_weighed(s.split)) return std::nullopt;  // checked by stages_by_weight
              return fmt::format("layers {}, stages {}; {}", layers, stages, suggested_splits(s, layers, stages));
            }),
       rule("stages_by_cost", "strategy.split",
@@ -116,7 +116,7 @@ std::vector<Rule> stage_rules() {
            {"by construction: memory of a rank with several chunks is not that of one stage"},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
-             if (!core::step::is_weighed(s.split) || !s.stage_layers.empty()) return std::nullopt;
+             if (!core::workload::is_weighed(s.split) || !s.stage_layers.empty()) return std::nullopt;
              const std::string why = core::step::why_no_split(e.configuration);
              return why.empty() ? std::nullopt : Violation(why);
            }),

@@ -287,10 +287,6 @@ std::vector<std::int64_t> least_layers(const Model& model, const Strategy& strat
 
 }  // namespace
 
-bool is_weighed(LayerSplit split) {
-  return split == LayerSplit::by_parameters || split == LayerSplit::by_time || split == LayerSplit::by_memory;
-}
-
 std::string why_no_split(const Configuration& configuration) {
   const Strategy& strategy = configuration.strategy;
   const std::int64_t layers = configuration.model.layers, stages = strategy.stages().count();

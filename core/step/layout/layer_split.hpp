@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "core/step/layout/configuration.hpp"
+#include "core/workload/strategy/contiguous_split.hpp"
 
 namespace manyworlds::core::step {
-
-/// Whether a split follows from what stages weigh (by_parameters, by_time, by_memory). Whoever makes a configuration of
-/// such a strategy lists split_layers() in it, and the split is even from then on.
-bool is_weighed(workload::LayerSplit split);
 
 /// Returns why there is no split as the strategy asks for, with the values that stand against it; empty if there is
 /// one. The strategy's split is weighed.

@@ -62,7 +62,8 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
     return parallel;
   }
   const workload::Strategy& s = configuration.strategy;
-  MANYWORLDS_CHECK(!is_weighed(s.split) || !s.stage_layers.empty(), "layers of {} stages are not listed", s.pp);
+  MANYWORLDS_CHECK(!workload::is_weighed(s.split) || !s.stage_layers.empty(), "layers of {} stages are not listed",
+                   s.pp);
   return {s.tp,
           s.cp,
           s.dp,

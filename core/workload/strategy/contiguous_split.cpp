@@ -66,6 +66,10 @@ class LeastLargest {
 
 }  // namespace
 
+bool is_weighed(LayerSplit split) {
+  return split == LayerSplit::by_parameters || split == LayerSplit::by_time || split == LayerSplit::by_memory;
+}
+
 std::optional<std::vector<std::int64_t>> contiguous_split(std::int64_t items, const std::vector<std::int64_t>& least,
                                                           const PartCost& cost) {
   if (least.empty() || std::accumulate(least.begin(), least.end(), std::int64_t{0}) > items) return std::nullopt;

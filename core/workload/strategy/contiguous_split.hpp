@@ -6,7 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "core/workload/strategy/strategy.hpp"
+
 namespace manyworlds::core::workload {
+
+/// Whether a split follows from what stages weigh (by_parameters, by_time, by_memory). Whoever makes a configuration of
+/// such a strategy lists its layers (step::split_layers()), and the split is even from then on.
+bool is_weighed(LayerSplit split);
 
 /// What a part costs that has items `begin` to `end` - 1: no less than 0, and no less if it has further ones at its
 /// end.

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
+#include "core/workload/strategy/contiguous_split.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -45,13 +46,6 @@ std::int64_t layers_before_by_cost(const Model& model, std::int64_t stages, std:
   return before;
 }
 
-/// Whether layers are yet to be listed that follow from what stages weigh (core/step/layout/layer_split.hpp). Until
-/// they are, stages have about as many each, so that rules may look at them.
-bool is_unlisted(const Strategy& strategy) {
-  return strategy.split == LayerSplit::by_parameters || strategy.split == LayerSplit::by_time ||
-         strategy.split == LayerSplit::by_memory;
-}
-
 }  // namespace
 
 std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& strategy, std::int64_t virtual_stage) {
@@ -66,7 +60,8 @@ std::int64_t layers_before_virtual_stage(const Model& model, const Strategy& str
     return virtual_stage == 0 ? 0 : virtual_stage * share(model.layers + 2, stages, "layers + 2") - 1;
   if (strategy.split == LayerSplit::by_cost) return layers_before_by_cost(model, stages, virtual_stage);
   if (strategy.split == LayerSplit::light_last) return virtual_stage * ((model.layers + stages - 1) / stages);
-  if (is_unlisted(strategy)) return std::min(virtual_stage * ((model.layers + stages - 1) / stages), model.layers);
+  // Until weighed stages are listed they have about as many layers each, so that rules may look at them.
+  if (is_weighed(strategy.split)) return std::min(virtual_stage * ((model.layers + stages - 1) / stages), model.layers);
   return std::min(virtual_stage * share(model.layers + strategy.empty_layers, stages, "layers"), model.layers);
 }
 
