@@ -2,7 +2,6 @@
 #include "core/memory/activations.hpp"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "core/memory/allocator.hpp"
@@ -10,6 +9,7 @@
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
@@ -120,15 +120,11 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
 
 std::int64_t shared_buffer_bytes(const Model& model, const Strategy& strategy) {
   std::int64_t maximum = 0;
-  std::set<workload::LayerKind> known;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const workload::LayerKind kind = model.layer_kind(layer);
-    if (!known.insert(kind).second) continue;
+  for (const workload::LayerKind kind : workload::layer_kinds(model))
     workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
       const workload::PartOnRank on_rank = part_on_rank(branch, strategy, 0);
       maximum = std::max(maximum, branch.part.shared_buffer_bytes(on_rank));
     });
-  }
   return maximum;
 }
 

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
-
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/model/token_trade.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -100,13 +99,9 @@ Violation cut_networks(const Architecture& architecture, const Strategy& strateg
 /// Returns the parts of the model that tensor-parallel ranks can share out by samples, a set of workload::data_part.
 core::workload::Modules data_parts_of(const Model& model) {
   core::workload::Modules parts = 0;
-  std::set<core::workload::LayerKind> known;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const core::workload::LayerKind kind = model.layer_kind(layer);
-    if (!known.insert(kind).second) continue;
+  for (const core::workload::LayerKind kind : core::workload::layer_kinds(model))
     core::workload::for_each_branch(
         model, kind, [&](const core::workload::LayerBranch& branch) { parts |= branch.part.data_part(); });
-  }
   return parts;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -26,22 +27,15 @@ using core::workload::Strategy;
 template <class Visitor>
 Violation first_of_parts(const Model& model, Visitor&& visit) {
   Violation found;
-  std::optional<LayerKind> before;
-  for (std::int64_t layer = 0; layer < model.layers && !found; ++layer) {
-    const LayerKind kind = model.layer_kind(layer);
-    if (before == kind) continue;
-    before = kind;
+  for (const LayerKind kind : core::workload::layer_kinds(model))
     core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
       if (!found) found = visit(branch);
     });
-  }
   return found;
 }
 
 bool has_frozen(const Model& model) {
-  return is_frozen(model) || first_of_parts(model, [](const LayerBranch& branch) -> Violation {
-           return is_frozen(branch.model) ? Violation("frozen") : std::nullopt;
-         });
+  return is_frozen(model) || core::workload::has_frozen_part(model);
 }
 
 /// Types of parts whose gradients of inputs have not been told apart from those of weights.

@@ -1,7 +1,10 @@
 #include "core/workload/layer/trained_parameters.hpp"
 
+#include <algorithm>
+
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
@@ -88,9 +91,8 @@ bool has_frozen_part(const Model& model, LayerKind kind) {
 }
 
 bool has_frozen_part(const Model& model) {
-  for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    if (has_frozen_part(model, model.layer_kind(layer))) return true;
-  return false;
+  const std::vector<LayerKind> kinds = layer_kinds(model);
+  return std::any_of(kinds.begin(), kinds.end(), [&](LayerKind kind) { return has_frozen_part(model, kind); });
 }
 
 std::int64_t forward_only_layers(const Model& model, const Strategy& strategy) {
