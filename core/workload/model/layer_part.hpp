@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,10 @@ class LayerPart {
   /// Returns the bytes of gradients and temporary tensors at the maximum of the part's backward pass, without those of
   /// the residual stream.
   virtual std::int64_t working_bytes(const PartOnRank& on_rank) const = 0;
+
+  /// Returns the bytes that a rank keeps of a micro-batch from token to token while it generates (keys and values of
+  /// the cached tokens and of those of the step, or a state); none: the part cannot generate.
+  virtual std::optional<std::int64_t> cached_bytes(const PartOnRank&) const { return std::nullopt; }
 
   /// Returns the bytes of the buffer that all layers with such parts share, if there is one.
   virtual std::int64_t shared_buffer_bytes(const PartOnRank&) const { return 0; }

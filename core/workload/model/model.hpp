@@ -17,6 +17,9 @@ enum class Norm : std::uint8_t { layer_norm, rms_norm };
 enum class Activation : std::uint8_t { gelu, swiglu, geglu, relu, squared_relu };
 enum class Position : std::uint8_t { learned, rotary, none };
 enum class Attention : std::uint8_t { multi_head, latent };
+/// Whether a step is a forward pass alone: one that scores all tokens (their log-probabilities under the model), or one
+/// that generates, which keeps keys and values in a cache and has the logits of each sample's last token.
+enum class Inference : std::uint8_t { none, scoring, generation };
 
 /// The properties in which the layers of a model differ.
 struct LayerKind {
@@ -24,6 +27,7 @@ struct LayerKind {
   bool windowed = false;    // attention looks back `window` tokens
   std::uint32_t load = 0;   // index into Routing::loads, if experts get unequal numbers of tokens
   std::uint32_t block = 0;  // block of the model's architecture, counted from 1; 0: the model has none
+  bool of_teacher = false;  // a layer of Model::teacher, of which the other properties are
   auto operator<=>(const LayerKind&) const = default;
 };
 
@@ -71,6 +75,13 @@ struct Model {
   bool frozen = false;
   std::int64_t lora_rank = 0;  // 0: none
   Modules lora_weights = 0;    // a set of workload::lora_weight; none: all
+
+  Inference inference = Inference::none;
+  std::int64_t cached_tokens = 0;  // generation: those of each sample before these, whose keys and values are cached
+
+  // Distillation (Hinton et al. 2015): a frozen model whose output distribution this one learns.
+  std::string teacher_text;                        // its options as JSON; empty: there is none
+  std::shared_ptr<const Model> teacher = nullptr;  // made of it
 
   std::shared_ptr<const Documents> documents = nullptr;  // lengths of those that samples are packed of; null: one each
 
