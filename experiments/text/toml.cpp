@@ -17,6 +17,7 @@
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
+#include "core/base/escape.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -55,7 +56,7 @@ class TreeBuilder {
  private:
   Entry entry(const toml::key& key, const toml::node& value, std::size_t depth) const {
     Entry result;
-    result.key = std::string(key.str());
+    result.key = core::line_text(key.str());
     result.line = static_cast<int>(key.source().begin.line);
     result.value = node(value, depth + 1);
     if (result.value.kind != Node::Kind::mapping) result.value.line = result.line;

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "core/base/escape.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/text.hpp"
 
@@ -161,13 +162,13 @@ class Builder : public YAML::EventHandler {
     if (parent.node.entries.size() >= kMaxKeys) node.fail(fmt::format("more than {} keys in a mapping", kMaxKeys));
     if (!parent.keys.insert(node.text).second) fail_repeated_key(parent.node, node);
     parent.has_key = true;
-    parent.key = node.text;
+    parent.key = core::line_text(node.text);
     parent.key_line = node.line;
   }
   [[noreturn]] static void fail_repeated_key(const Node& mapping, const Node& key) {
     const auto first = std::find_if(mapping.entries.begin(), mapping.entries.end(),
-                                    [&](const Entry& entry) { return entry.key == key.text; });
-    key.fail(fmt::format("key '{}' is repeated (first on line {}); keep one", key.text, first->line));
+                                    [&](const Entry& entry) { return entry.key == core::line_text(key.text); });
+    key.fail(fmt::format("key '{}' is repeated (first on line {}); keep one", first->key, first->line));
   }
 
   std::shared_ptr<const std::string> file_;
@@ -245,7 +246,7 @@ const Node* Node::find(std::string_view key) const {
 }
 
 void Node::fail(const std::string& what) const {
-  throw InputError(what, file ? *file : std::string(), line);
+  throw InputError(core::line_text(what), file ? *file : std::string(), line);
 }
 
 void check_keys(const Node& node, const std::vector<std::string>& known, const char* what) {

@@ -52,6 +52,14 @@ TEST_CASE("a repeated key names both lines") {
                Catch::Equals("f.yaml:3: key 'a' is repeated (first on line 1); keep one"));
 }
 
+TEST_CASE("keys and values of several lines are told on one") {
+  const Node root = parse_yaml("[Swi\n\n\ntch]", "f.yaml");
+  REQUIRE(root.items.at(0).text == "Swi\n\ntch");
+  REQUIRE_THROWS_WITH(root.items.at(0).fail("not " + describe(root.items.at(0))),
+                      "f.yaml:1: not 'Swi\\u000a\\u000atch'");
+  REQUIRE(parse_yaml("\"a\\nb\": 1", "f.yaml").entries.at(0).key == "a\\u000ab");
+}
+
 TEST_CASE("an alias stands for its value, and a billion laughs are refused before they are told") {
   const Node root = parse_yaml("a: &x [1, 2]\nb: *x\n", "f.yaml");
   REQUIRE(root.find("b")->items.size() == 2);
