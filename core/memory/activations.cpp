@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/memory/allocator.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/parts/registry.hpp"
@@ -58,6 +60,37 @@ std::int64_t working_bytes(const Model& model, const Strategy& strategy, workloa
   return maximum + stream;
 }
 
+/// Returns the working memory of a layer in a step without a backward pass: the residual stream, and input and output
+/// of the operator for which these are most, where an operator's input is what it would save, and its output the input
+/// of the next one. Of ranks that share a context it is at least what backward passes need, which gather as many keys.
+std::int64_t forward_working_bytes(const Model& model, const Strategy& strategy, workload::LayerKind kind,
+                                   std::int64_t expert_rank) {
+  const std::vector<Operator> operators = workload::layer_operators(model, strategy, kind, expert_rank);
+  const auto input = [&](std::size_t i) {
+    if (i == operators.size()) return std::int64_t{0};
+    return operators[i].tensor_count * (operators[i].saved_bytes + operators[i].attention_core_bytes);
+  };
+  std::int64_t maximum = 0, stream = 0;
+  for (std::size_t i = 0; i < operators.size(); ++i) maximum = std::max(maximum, input(i) + input(i + 1));
+  workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
+    const workload::PartOnRank on_rank = part_on_rank(branch, strategy, expert_rank);
+    stream = std::max(stream, on_rank.shapes.boundary_bytes());
+    if (strategy.cp > 1) maximum = std::max(maximum, branch.part.working_bytes(on_rank));
+  });
+  return maximum + stream;
+}
+
+/// Returns what a layer keeps of a micro-batch while it generates.
+TensorBytes cached(const Model& model, const Strategy& strategy, workload::LayerKind kind, std::int64_t expert_rank) {
+  TensorBytes sum;
+  workload::for_each_branch(model, kind, [&](const workload::LayerBranch& branch) {
+    const auto bytes = branch.part.cached_bytes(part_on_rank(branch, strategy, expert_rank));
+    MANYWORLDS_CHECK(bytes, "a part of the layer cannot generate");
+    sum += tensor(*bytes);
+  });
+  return sum;
+}
+
 /// Returns the size of the largest 16-bit weight gradient, which is added to those of earlier micro-batches afterwards.
 std::int64_t largest_gradient(const std::vector<Operator>& operators) {
   std::int64_t max_bytes = 0;
@@ -76,6 +109,12 @@ std::int64_t largest_gradient(const std::vector<Operator>& operators) {
 }  // namespace
 
 LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const LayerKey& key) {
+  if (workload::is_inference(model)) {
+    LayerBytes layer;
+    layer.working = forward_working_bytes(model, strategy, key.kind, key.expert_rank);
+    if (workload::is_generation(model)) layer.cached = cached(model, strategy, key.kind, key.expert_rank);
+    return layer;
+  }
   std::vector<Operator> operators = workload::layer_operators(model, strategy, key.kind, key.expert_rank);
   workload::apply_activation_policy(operators, key.policy, workload::rank_shapes(model, strategy, key.kind));
   if (key.policy.recompute_layer) workload::keep_input(operators, model, strategy, key.kind);
@@ -90,7 +129,29 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const Layer
   return layer;
 }
 
+namespace {
+
+/// Returns how often logits are in memory beside the fp32 of them that a backward pass needs, times the bytes of each.
+std::int64_t transient_logit_bytes(const workload::Stack& stack) {
+  // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32; kernels one
+  // by one have a copy in fp32 for those in 16 bits, which are free by then.
+  return stack.fused_loss ? 6 : stack.cross_entropy_fusion ? 2 : 4;
+}
+
+/// Nothing is saved; logits are there as long as the head computes.
+EmbeddingHeadBytes forward_head_bytes(const Model& model, const Strategy& strategy) {
+  EmbeddingHeadBytes embedding_head;
+  if (!workload::has_head(model)) return embedding_head;
+  RankShapes shapes = workload::rank_shapes(model, strategy);
+  if (workload::is_generation(model)) shapes.tokens = shapes.samples;
+  embedding_head.transient_logits = (4 + transient_logit_bytes(strategy.stack)) * shapes.logits();
+  return embedding_head;
+}
+
+}  // namespace
+
 EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& strategy) {
+  if (workload::is_inference(model)) return forward_head_bytes(model, strategy);
   const RankShapes shapes = workload::rank_shapes(model, strategy);
   const std::int64_t logits = shapes.logits(), table_bytes = 2 * shapes.hidden * shapes.vocabulary;
   EmbeddingHeadBytes embedding_head;
@@ -103,12 +164,7 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.head = saved(head);
   embedding_head.saved_logits = 4 * logits;
   embedding_head.mtp_logits = model.mtp_layers * 4 * logits;
-  // In 16 bits: the GEMM's output, then its gradient. Megatron-LM's fused loss has one more copy in fp32; kernels one
-  // by one have a copy in fp32 for those in 16 bits, which are free by then.
-  embedding_head.transient_logits = (strategy.stack.fused_loss             ? 6
-                                     : strategy.stack.cross_entropy_fusion ? 2
-                                                                           : 4) *
-                                    logits;
+  embedding_head.transient_logits = transient_logit_bytes(strategy.stack) * logits;
   embedding_head.logits_gradient = 2 * logits;
   // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
   const std::int64_t gradient_bytes = workload::is_frozen(model) ? 0 : table_bytes;

@@ -30,6 +30,9 @@ struct LayerBytes {
   TensorBytes weight_gradient_inputs;  // inputs of weight gradients, between the two halves of a split backward pass
   std::int64_t recomputed = 0;         // maximum of recomputed bytes at any time
   std::int64_t working = 0;  // gradients of activations at the layer's maximum, and gradients of copied experts
+  /// In a step without a backward pass nothing is saved, and working memory is that of the forward pass; bytes that a
+  /// micro-batch keeps while it generates.
+  TensorBytes cached;
 };
 
 /// Identifies a layer: its kind and its activation policy, on the ranks at one position among those that share its

@@ -15,6 +15,7 @@
 #include "core/workload/build/host_traffic.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::memory {
@@ -62,6 +63,7 @@ LayerBytes chunk_bytes(const Model& model, const Strategy& strategy, const Embed
     if (is_new) entry->second = layer_bytes(model, strategy, key);
     const LayerBytes& layer = entry->second;
     chunk_sum.saved += layer.saved;
+    chunk_sum.cached += layer.cached;
     chunk_sum.offloaded += layer.offloaded;
     max_offloaded = std::max(max_offloaded, layer.offloaded);
     chunk_sum.weight_gradient_inputs += layer.weight_gradient_inputs;
@@ -114,7 +116,8 @@ Footprint static_footprint(const Model& model, const Strategy& strategy, const c
                            RankClass rank_class) {
   ModelState state = model_state(model, strategy, rank_class.stage);
   const workload::TableBytes tables = workload::table_bytes(model, strategy, rank_class);
-  state.weights += tables.weights, state.optimizer += tables.optimizer;
+  state.weights += tables.weights;
+  if (!workload::is_inference(model)) state.optimizer += tables.optimizer;
   const LibraryBytes libraries = library_bytes(model, strategy, gpu);
   Footprint bytes;
   bytes.weights = state.weights;
@@ -161,6 +164,10 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
     current.activations -= saved.bytes, current.rounding -= saved.rounding;
   };
 
+  const bool has_backward = !workload::is_inference(model);
+  for (const LayerBytes& chunk : chunks)  // the caches of all micro-batches
+    current.activations += strategy.chunk_micro_batches() * chunk.cached.bytes,
+        current.rounding += strategy.chunk_micro_batches() * chunk.cached.rounding;
   for (const workload::PipelinePass& pass : order) {
     const LayerBytes& chunk = chunks[static_cast<std::size_t>(pass.chunk)];
     if (pass.kind == workload::PassKind::weight_gradient) {
@@ -181,6 +188,7 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
       other.working = working, other.recomputed = recomputed;
       if (other.total() > during.total()) during = other;
     };
+    if (!has_backward) reach(current, chunk.working);
     if (pass.begins_backward()) {
       if (head) {
         current.logits += embedding_head.logits_gradient - embedding_head.saved_logits;
@@ -250,7 +258,8 @@ std::vector<workload::PassOrder> orders_to_peak(const Model& model, const Strate
   workload::Pipeline fewer = strategy.pipeline();
   if (type.has_formula && fewer.micro_batches > kEnough * fewer.ranks) {
     fewer.micro_batches = kEnough * fewer.ranks;
-    if (auto orders = type.orders(fewer); !all_in_flight(orders)) return orders;
+    auto orders = workload::pass_orders(model, type, fewer);
+    if (workload::is_inference(model) || !all_in_flight(orders)) return orders;
   }
   return workload::pipeline_orders(model, strategy, gpu);
 }

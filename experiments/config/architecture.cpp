@@ -24,9 +24,9 @@ using import::Entry;
 using import::Node;
 
 /// Options of the whole model, which neither part nor network has for itself.
-constexpr std::array<std::string_view, 9> kOfTheModel{"layers",       "vocabulary",        "tied_embeddings",
-                                                      "experts",      "experts_per_token", "dense_layers",
-                                                      "window_every", "mtp_layers",        "architecture"};
+constexpr std::array<std::string_view, 11> kOfTheModel{
+    "layers",       "vocabulary", "tied_embeddings", "experts",       "experts_per_token", "dense_layers",
+    "window_every", "mtp_layers", "inference",       "cached_tokens", "architecture"};
 /// Options of a residual stream, which no part has for itself.
 constexpr std::array<std::string_view, 2> kOfTheStream{"hidden", "sequence"};
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/network/transports/registry.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "experiments/config/architecture.hpp"
 #include "experiments/config/collective_groups.hpp"
 #include "experiments/config/config_schema.hpp"
@@ -300,6 +301,7 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   target.limit = from_settings(limit_options(), settings, "limit.");
   target.fluid = from_settings(fluid_options(), settings, "fluid.");
   target.model = from_settings(core::workload::model_options(), settings, "model.");
+  if (core::workload::is_inference(target.model)) target.model.dropout = false;  // a forward pass alone drops nothing
   target.model.documents = documents_of(settings, config.inputs.get(), target.model);
   try {
     target.model.architecture = architecture_of(target.model);

@@ -74,6 +74,8 @@ void require_written(const Settings& experiment, const EmitTarget& target) {
                            "--emit");
   };
   if (!experiment.text("model.architecture").empty()) refuse("model.architecture", "given");
+  if (const std::string inference = experiment.text("model.inference"); inference != "none")
+    refuse("model.inference", inference);
   const std::string activation = experiment.text("model.activation"), position = experiment.text("model.position");
   if (activation != "gelu" && activation != "swiglu") refuse("model.activation", activation);
   if (position == "none") refuse("model.position", position);

@@ -1,4 +1,4 @@
-// Rules about what is trained: frozen weights and pairs of low rank.
+// Rules about what is trained: frozen weights and pairs of low rank, or nothing, where a step is a forward pass alone.
 #pragma once
 
 #include <vector>

@@ -2,6 +2,7 @@
 
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -13,6 +14,7 @@ using core::workload::Strategy;
 
 /// Returns what keeps a model from predicting further tokens with layers like its last one.
 Violation unfit_model(const Model& model) {
+  if (core::workload::is_inference(model)) return "nothing is trained in a step of inference";
   if (core::workload::has_frozen_part(model)) return "a part is frozen";
   if (!model.architecture) return std::nullopt;
   if (!core::workload::has_embedding(model) || !core::workload::has_head(model))

@@ -79,7 +79,7 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& configurati
         for (const workload::WorkItem& work : weight.gradient) write(work.kernel()->cost);
     }
     for (const compute::Kernel& kernel : workload::optimizer_kernels(
-             configuration.strategy,
+             configuration.model, configuration.strategy,
              workload::trained_stage_parameters(configuration.model, configuration.strategy, one.stage)))
       write(compute::kernel_cost(kernel, configuration.gpu));
   }
@@ -111,10 +111,12 @@ OptionSet strategy_values(const workload::Strategy& strategy) {
   return values;
 }
 
-/// Returns the options of a model. What is trained is none of them where all weights are, for the same reason.
+/// Returns the options of a model. What is trained is none of them where all weights are, nor what is generated where
+/// nothing is, for the same reason.
 OptionSet model_values(const workload::Model& model) {
   OptionSet values = workload::model_options().read(model);
   if (!workload::is_frozen(model)) values.erase("frozen"), values.erase("lora_rank"), values.erase("lora_weights");
+  if (!workload::is_inference(model)) values.erase("inference"), values.erase("cached_tokens");
   return values;
 }
 

@@ -13,6 +13,7 @@
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/parts/expert_load.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -48,15 +49,16 @@ class Estimator {
       result.gradients_s = std::max(
           result.gradients_s, strategy_.zero == 3 ? across_groups_s(parameters) : gradients_s(parameters, of_stage));
       double optimizer = 0;
-      for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
+      for (const auto& kernel : workload::optimizer_kernels(configuration_.model, strategy_, parameters))
         optimizer += seconds(compute::kernel_cost(kernel, *gpu_).ps);
       result.optimizer_s = std::max(result.optimizer_s, optimizer);
       slowest_ranks.push_back(std::move(of_stage));
     }
     result.pipeline_s = static_cast<double>(strategy_.chunk_micro_batches()) * slowest;
     if (workload::schedule_type(strategy_.schedule).has_formula) {
-      // One micro-batch passes through all stages; the slowest stage then processes the others.
-      const double transfers = strategy_.pp > 1 ? 2 * static_cast<double>(strategy_.pp - 1) * transfer_s() : 0;
+      // One micro-batch passes through all stages, and its gradients back; the slowest stage then processes the others.
+      const double ways = workload::is_inference(configuration_.model) ? 1 : 2;
+      const double transfers = strategy_.pp > 1 ? ways * static_cast<double>(strategy_.pp - 1) * transfer_s() : 0;
       result.bubble_s = (all - slowest) / static_cast<double>(strategy_.virtual_stages) + transfers;
     } else {
       result.bubble_s = simulated_pipeline_s(slowest_ranks) - result.pipeline_s;

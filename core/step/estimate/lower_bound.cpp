@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/step/layout/rank_layout.hpp"
+#include "core/workload/build/build_program.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -118,19 +120,24 @@ Time bound_of(const workload::GivenPrograms& programs, Time tick_ps) {
 Time LowerBounds::of(const Configuration& configuration, Replicas replicas) {
   if (configuration.programs) return bound_of(*configuration.programs, configuration.tick_ps());
   const Links& links = links_of(configuration);
-  return Bound(configuration, links, replicas, passes_of(configuration.strategy)).step();
+  return Bound(configuration, links, replicas, passes_of(configuration)).step();
 }
 
-const PipelinePasses* LowerBounds::passes_of(const workload::Strategy& strategy) {
+const PipelinePasses* LowerBounds::passes_of(const Configuration& configuration) {
+  const workload::Strategy& strategy = configuration.strategy;
   constexpr std::int64_t kMost = 100'000;  // forward passes
   const workload::ScheduleType& type = workload::schedule_type(strategy.schedule);
   const workload::Pipeline pipeline = strategy.pipeline();
   if (type.needs_costs || strategy.written || pipeline.ranks * pipeline.micro_batches * pipeline.chunks > kMost)
     return nullptr;
-  const auto key = std::tuple(strategy.schedule, pipeline.ranks, pipeline.micro_batches, pipeline.chunks);
+  const auto key = std::tuple(strategy.schedule, pipeline.ranks, pipeline.micro_batches, pipeline.chunks,
+                              !workload::is_inference(configuration.model));
   auto known = passes_.find(key);
   if (known == passes_.end())
-    known = passes_.emplace(key, PipelinePasses(strategy.stages(), type.orders(pipeline))).first;
+    known =
+        passes_
+            .emplace(key, PipelinePasses(strategy.stages(), workload::pass_orders(configuration.model, type, pipeline)))
+            .first;
   return &known->second;
 }
 

@@ -23,11 +23,12 @@ class LowerBounds {
 
  private:
   /// Returns a pipeline's passes; null where their order depends on more than its sizes, or is too long.
-  const PipelinePasses* passes_of(const workload::Strategy& strategy);
+  const PipelinePasses* passes_of(const Configuration& configuration);
 
   std::shared_ptr<const network::Graph> graph_;
   Links links_;  // of that graph
-  std::map<std::tuple<workload::ScheduleKind, std::int64_t, std::int64_t, std::int64_t>, PipelinePasses> passes_;
+  /// By schedule, ranks, micro-batches, chunks, and whether there are backward passes.
+  std::map<std::tuple<workload::ScheduleKind, std::int64_t, std::int64_t, std::int64_t, bool>, PipelinePasses> passes_;
 };
 
 /// The same for one step.

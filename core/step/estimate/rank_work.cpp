@@ -7,6 +7,7 @@
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "core/workload/strategy/stage_boundaries.hpp"
@@ -68,7 +69,7 @@ RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   result.first = is_sharded() ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
   result.launches = launches_of(work);
   if (replicas_ == Replicas::open) return result;
-  for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
+  for (const auto& kernel : workload::optimizer_kernels(configuration_.model, strategy_, parameters))
     result.optimizer += compute::kernel_cost(kernel, gpu).ps;
   workload::for_each_factor_kernel(work, [&](const workload::KernelWork& kernel) { result.factors += kernel.cost.ps; });
   if (strategy_.zero < 3) add_buckets(work, result);
@@ -299,6 +300,7 @@ void RankWorks::add_to(Passes& fill, const std::vector<const RankWork*>& stage) 
   }
   fill.forward += least.forward + transfer_ps();
   // Elsewhere weight gradients fill the end.
+  if (workload::is_inference(configuration_.model)) return;  // no gradients come back
   if (workload::schedule_type(strategy_.schedule).has_formula) fill.backward += least.backward + transfer_ps();
 }
 

@@ -10,9 +10,11 @@
 #include "core/base/units.hpp"
 #include "core/compute/host.hpp"
 #include "core/step/estimate/strided_collectives.hpp"
+#include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/parts/routed_experts.hpp"
 #include "core/workload/schedule/simulate_schedule.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -231,7 +233,7 @@ class Weigher {
         strategy_.zero == 3 ? weight_of(across_groups(parameters)) : exposed_replicas(parameters, heaviest);
     workload::for_each_factor_kernel(
         heaviest.work, [&](const workload::KernelWork& kernel) { heaviest.replicas += weight_of(kernel.shape); });
-    for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))
+    for (const compute::Kernel& kernel : workload::optimizer_kernels(model_, strategy_, parameters))
       heaviest.optimizer += weight_of(kernel);
     return heaviest;
   }
@@ -279,12 +281,15 @@ class Weigher {
                 strategy_.tp * strategy_.cp * strategy_.dp);
   }
 
+  /// Returns how often what a micro-batch has between two stages is sent: its activations, and their gradients back.
+  double transfer_ways() const { return workload::is_inference(model_) ? 1 : 2; }
+
   /// Returns what the pipeline adds to the micro-batches of its heaviest rank, given one micro-batch of all ranks.
   double bubble(double all, const Rank& heaviest) const {
     const workload::ScheduleType& type = workload::schedule_type(strategy_.schedule);
     if (type.has_formula)
       return (all - heaviest.micro_batch()) / static_cast<double>(strategy_.virtual_stages) +
-             2 * static_cast<double>(strategy_.pp - 1) * weight_of(transfer());
+             transfer_ways() * static_cast<double>(strategy_.pp - 1) * weight_of(transfer());
     return simulated_pipeline(type) - micro_batches() * heaviest.passes;
   }
 
@@ -303,7 +308,7 @@ class Weigher {
     workload::Pipeline pipeline = strategy_.pipeline();
     if (type.needs_costs) pipeline.costs = mean_costs(duration_of);
     const auto run = workload::simulate_schedule(
-        strategy_.stages(), type.orders(pipeline),
+        strategy_.stages(), workload::pass_orders(model_, type, pipeline),
         [&](std::int64_t rank, const workload::PipelinePass& pass) { return duration_of(rank, pass.chunk, pass.kind); },
         round_half_up(weight_of(transfer()) / kUnit));
     return kUnit * static_cast<double>(run.step_ps);
@@ -351,9 +356,9 @@ class Weigher {
     });
     if (strategy_.zero == 1 || strategy_.zero == 2) result.replicas += gathered(parameters);
     result.replicas += across_groups(parameters);
-    for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))
+    for (const compute::Kernel& kernel : workload::optimizer_kernels(model_, strategy_, parameters))
       result.memory_bytes += static_cast<double>(kernel.bytes);
-    result.stages = transfer() * (2 * times * static_cast<double>(strategy_.virtual_stages));
+    result.stages = transfer() * (transfer_ways() * times * static_cast<double>(strategy_.virtual_stages));
     return result;
   }
 

@@ -381,6 +381,7 @@ class ProgramAssembler {
   }
 
   void run_optimizer() {
+    if (is_inference(model_)) return;
     Time duration_ps = 0;
     for (const compute::Kernel& kernel :
          optimizer_kernels(strategy_, trained_stage_parameters(model_, strategy_, stage_)))
@@ -450,7 +451,14 @@ std::vector<PassOrder> pipeline_orders(const Model& model, const Strategy& strat
   const std::string infeasible_reason = schedule_infeasible_reason(type, pipeline);
   MANYWORLDS_CHECK(infeasible_reason.empty(), "{}", infeasible_reason);
   if (type.needs_costs) pipeline.costs = mean_costs(model, strategy, gpu);
-  return type.orders(pipeline);
+  return pass_orders(model, type, pipeline);
+}
+
+std::vector<PassOrder> pass_orders(const Model& model, const ScheduleType& type, const Pipeline& pipeline) {
+  std::vector<PassOrder> orders = type.orders(pipeline);
+  if (!is_inference(model)) return orders;
+  for (PassOrder& order : orders) std::erase_if(order, [](const PipelinePass& pass) { return !pass.forward(); });
+  return orders;
 }
 
 Program build_program(const Model& model, const Strategy& strategy, const compute::Gpu& gpu,

@@ -21,6 +21,9 @@ namespace manyworlds::core::workload {
 
 /// Returns the pass orders of all pipeline ranks. Throws InternalError if the schedule cannot run on the pipeline.
 std::vector<PassOrder> pipeline_orders(const Model& model, const Strategy& strategy, const compute::Gpu& gpu);
+/// Returns the orders of a schedule on a pipeline that it can run on: of a model in whose steps nothing is trained, the
+/// forward passes in that order.
+std::vector<PassOrder> pass_orders(const Model& model, const ScheduleType& type, const Pipeline& pipeline);
 
 /// Returns the program of every rank of the class; `orders` has the orders of all pipeline ranks. Runs in
 /// O(operations).

@@ -205,4 +205,9 @@ std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const P
           memory_bound("zero_gradients", 4 * gradients, Dtype::fp32)};
 }
 
+std::vector<compute::Kernel> optimizer_kernels(const Model& model, const Strategy& strategy,
+                                               const Parameters& parameters) {
+  return is_inference(model) ? std::vector<compute::Kernel>() : optimizer_kernels(strategy, parameters);
+}
+
 }  // namespace manyworlds::core::workload

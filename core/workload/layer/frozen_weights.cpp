@@ -114,6 +114,15 @@ void freeze_weights(std::vector<Operator>& operators, std::size_t first, const M
   operators = std::move(frozen);
 }
 
+void drop_backward_passes(std::vector<Operator>& operators, std::size_t first) {
+  for (std::size_t i = first; i < operators.size(); ++i) {
+    Operator& each = operators[i];
+    if (is_linear(each)) quantise_once(each.forward, narrowest(each.forward));
+    each.backward.clear();
+    each.weight_gradient_input_bytes = 0;
+  }
+}
+
 void keep_forward_only(std::vector<Operator>& operators) {
   for (Operator& each : operators) {
     each.backward.clear();

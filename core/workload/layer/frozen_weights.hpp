@@ -21,4 +21,9 @@ void freeze_weights(std::vector<Operator>& operators, std::size_t first, const M
 /// Leaves the forward passes of operators alone: no gradient passes through them, so that they save nothing.
 void keep_forward_only(std::vector<Operator>& operators);
 
+/// Leaves the forward passes alone of the operators from `first` on, in a step without a backward pass: no kernel
+/// writes the layout of 8 or 4 bits that weight gradients read. What they would save tells their inputs still, which
+/// are in memory while they run.
+void drop_backward_passes(std::vector<Operator>& operators, std::size_t first);
+
 }  // namespace manyworlds::core::workload

@@ -106,7 +106,9 @@ void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& b
   else if (branch.options.residual)
     operators.push_back(residual(sum, on_rank.shapes, branch.model));
   if (norms == BranchNorms::after) operators.push_back(stream_norm(branch, on_rank.shapes));
-  if (is_frozen(branch.model))
+  if (is_inference(branch.model))
+    drop_backward_passes(operators, first);
+  else if (is_frozen(branch.model))
     freeze_weights(operators, first, branch.model, on_rank.shapes,
                    branch.part.lora_parameters(branch.model).sharded > 0);
 }
@@ -128,17 +130,25 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
   const std::int64_t outputs = 1 + model.mtp_layers;
   if (outputs > 1)  // hidden states of all depths become one tensor, as their gradients do
     operators.push_back(elementwise("mtp_states", outputs * shapes.sp_region_tokens * shapes.hidden, 4, 4, 0));
+  if (is_generation(model)) shapes.tokens = shapes.samples;  // the last one of each has logits
   for (std::int64_t output = 0; output < outputs; ++output) {
     operators.push_back(column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}));
     operators.push_back(cross_entropy(shapes));
   }
-  if (is_frozen(model)) freeze_weights(operators, 0, model, shapes, false);
+  if (is_inference(model))
+    drop_backward_passes(operators, 0);
+  else if (is_frozen(model))
+    freeze_weights(operators, 0, model, shapes, false);
   return operators;
 }
 
 std::int64_t model_flops_per_sequence(const Model& model) {
-  const std::int64_t outputs = has_head(model) ? 1 + model.mtp_layers : 0, head_passes = is_frozen(model) ? 2 : 3;
-  std::int64_t sum = outputs * 2 * head_passes * model.sequence * model.hidden * model.vocabulary;
+  const std::int64_t outputs = has_head(model) ? 1 + model.mtp_layers : 0,
+                     head_passes = is_inference(model) ? 1
+                                   : is_frozen(model)  ? 2
+                                                       : 3,
+                     head_tokens = is_generation(model) ? 1 : model.sequence;
+  std::int64_t sum = outputs * 2 * head_passes * head_tokens * model.hidden * model.vocabulary;
   std::map<std::pair<LayerKind, bool>, std::int64_t> flops;
   Model balanced = model;
   balanced.routing = nullptr;

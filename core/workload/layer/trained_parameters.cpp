@@ -45,6 +45,7 @@ bool has_trained(const Model& model, LayerKind kind) {
 }  // namespace
 
 std::int64_t trained_parameters(const Model& model) {
+  if (is_inference(model)) return 0;
   std::int64_t layers = 0, trained_layers = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     const LayerKind kind = model.layer_kind(layer);
@@ -57,6 +58,7 @@ std::int64_t trained_parameters(const Model& model) {
 }
 
 Parameters trained_layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  if (is_inference(model)) return {};
   const FrozenWeights frozen = frozen_weights(model, kind, strategy.etp);
   Parameters trained = layer_parameters(model, strategy, kind);
   trained.dense -= frozen.dense.sharded / strategy.tp + frozen.dense.replicated;
@@ -65,10 +67,12 @@ Parameters trained_layer_parameters(const Model& model, const Strategy& strategy
 }
 
 std::int64_t trained_replicated_parameters(const Model& model, const Strategy& strategy, LayerKind kind) {
+  if (is_inference(model)) return 0;
   return replicated_layer_parameters(model, strategy, kind) - frozen_weights(model, kind, 1).dense.replicated;
 }
 
 Parameters trained_stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  if (is_inference(model)) return {};
   Parameters trained = stage_parameters(model, strategy, stage);
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) {

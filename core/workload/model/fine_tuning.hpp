@@ -1,5 +1,5 @@
 // What of a model is trained: all of its weights, none of them, or pairs of matrices of low rank beside linear layers
-// whose own weights are not (Hu et al. 2021, LoRA).
+// whose own weights are not (Hu et al. 2021, LoRA). A step that is a forward pass alone trains nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,21 @@
 
 namespace manyworlds::core::workload {
 
-/// Whether a part's own weights are not trained: it is frozen, or has pairs of low rank beside its linear layers.
+/// Whether a step is a forward pass alone: no backward pass, no gradients, no optimizer.
+inline bool is_inference(const Model& model) {
+  return model.inference != Inference::none;
+}
+
+/// Whether a step has forward passes that generate: keys and values are kept, and of each sample the last token has
+/// logits.
+inline bool is_generation(const Model& model) {
+  return model.inference == Inference::generation;
+}
+
+/// Whether a part's own weights are not trained: it is frozen, or has pairs of low rank beside its linear layers, or
+/// nothing of the model is trained in this step.
 inline bool is_frozen(const Model& model) {
-  return model.frozen || model.lora_rank > 0;
+  return model.frozen || model.lora_rank > 0 || is_inference(model);
 }
 
 /// Whether there is a pair beside a linear layer, which is one of lora_weight.

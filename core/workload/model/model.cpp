@@ -52,6 +52,12 @@ const OptionTable<Model>& model_options() {
              {0, 100'000}),
       flag_list("lora_weights", &Model::lora_weights, lora_weight_names(),
                 "linear layers of attention and feed-forward networks that have such a pair; none: all"),
+      choice("inference", &Model::inference, {"none", "scoring", "generation"},
+             "a step is a forward pass alone: scoring: of all tokens, which get log-probabilities; generation: of "
+             "`sequence` new tokens of each sample, whose last one gets logits, with a cache of keys and values"),
+      option("cached_tokens", &Model::cached_tokens,
+             "generation: tokens of each sample before the new ones, whose keys and values are cached", {0, 16'777'216},
+             "tokens"),
       option(
           "architecture", &Model::architecture_text,
           "blocks of parts, and which of them each layer is, where layers are not attention and a feed-forward network "

@@ -7,6 +7,7 @@
 
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/cached_attention.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/parts/latent_attention.hpp"
 
@@ -90,11 +91,11 @@ class SelfAttention final : public LayerPart {
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
     if (on.model.is_latent())
-      add_latent_attention_input(operators, on.model, shapes, on.dtype());
+      add_latent_attention_input(operators, on.model, shapes, on.dtype(), latent_keys(on.model));
     else
       add_multi_head_input(operators, on, shapes);
-    for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout, on.model.documents.get()))
-      operators.push_back(std::move(each));
+    if (is_generation(on.model)) operators.push_back(cache_write(shapes, cached_width(on)));
+    add_core(operators, on, shapes);
     if (options_.output_gate != OutputGate::none) operators.push_back(output_gate(on.model, shapes));
     operators.push_back(
         row_parallel(shapes, {"attention_output", shapes.value_width(), shapes.hidden, on.model.biases, on.dtype()}));
@@ -107,12 +108,44 @@ class SelfAttention final : public LayerPart {
     return std::max(2 * score_bytes(shapes), gathered_bytes(on.strategy, shapes));
   }
 
+  /// Keys and values of the heads on this rank, or the narrow vectors that all heads share, of tokens in the window.
+  std::optional<std::int64_t> cached_bytes(const PartOnRank& on) const override {
+    if (!sees_all_before()) return std::nullopt;
+    const std::int64_t all = on.model.cached_tokens + on.model.sequence;
+    return 2 * on.shapes.samples * (on.kind.windowed ? std::min(all, on.model.window) : all) * cached_width(on);
+  }
+
   /// Megatron-LM's unfused attention has one buffer of scores for all layers.
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
 
   bool sees_all_before() const { return options_.causal && options_.chunk == 0; }
 
  private:
+  /// Behind a cache, narrow keys and values are not widened again: queries come to them (DeepSeek-V2, section 2.1.2).
+  static LatentKeys latent_keys(const Model& model) {
+    return is_generation(model) && model.cached_tokens > 0 ? LatentKeys::shared : LatentKeys::by_head;
+  }
+
+  /// Returns the numbers of a token that a rank caches.
+  std::int64_t cached_width(const PartOnRank& on) const {
+    if (on.model.is_latent()) return on.model.kv_rank + on.model.rotary_dim;
+    const RankShapes shapes = shapes_of(on);
+    return shapes.kv_heads * (shapes.head_dim + shapes.value_dim);
+  }
+
+  void add_core(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes) const {
+    if (is_generation(on.model) && on.model.cached_tokens > 0) {
+      if (!on.model.is_latent()) return operators.push_back(cached_attention(shapes, CachedValues::own));
+      RankShapes narrow = shapes;
+      narrow.kv_heads = 1, narrow.head_dim = on.model.kv_rank + on.model.rotary_dim,
+      narrow.value_dim = on.model.kv_rank;
+      operators.push_back(cached_attention(narrow, CachedValues::in_keys));
+      return operators.push_back(product_by_head(shapes, "value_up", on.model.kv_rank, shapes.value_dim));
+    }
+    for (Operator& each : attention_core(shapes, on.strategy, on.model.dropout, on.model.documents.get()))
+      operators.push_back(std::move(each));
+  }
+
   RankShapes shapes_of(const PartOnRank& on) const {
     RankShapes shapes = on.shapes;
     add_attention_shapes(shapes, on.model, on.strategy, on.kind);

@@ -159,6 +159,8 @@ class Experts final : public LayerPart {
     return working_bytes(inner(on.model), on);
   }
 
+  std::optional<std::int64_t> cached_bytes(const PartOnRank&) const override { return 0; }
+
  private:
   static std::int64_t working_bytes(const Model& model, const PartOnRank& on) {
     const RankShapes shapes = expert_shapes(on);

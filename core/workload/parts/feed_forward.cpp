@@ -68,6 +68,8 @@ class FeedForward final : public LayerPart {
     return 2 * shapes.tokens * on.model.up_width(shapes.ffn);
   }
 
+  std::optional<std::int64_t> cached_bytes(const PartOnRank&) const override { return 0; }
+
  private:
   FeedForwardOptions options_;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/parts/expert_load.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
@@ -200,7 +201,9 @@ bool weights_inside_activation(const Model& model, const RankShapes& shapes) {
 void add_computation(std::vector<Operator>& operators, const Model& model, const Strategy& strategy,
                      const RankShapes& shapes, const RankLoad& load, compute::Dtype dtype) {
   if (load.computed == 0) return;
-  const ExpertGemms gemms(strategy, shapes, load);
+  RankShapes hit = shapes;  // balanced experts that have tokens, of few tokens that are generated
+  if (is_inference(model) && load.experts.empty()) hit.experts = std::min(shapes.experts, load.computed);
+  const ExpertGemms gemms(strategy, hit, load);
   const std::size_t first = operators.size();
   const std::int64_t up = model.up_width(shapes.expert_ffn);
   operators.push_back(gemms.linear({"expert_up", shapes.hidden, up, model.biases, dtype}));

@@ -24,7 +24,7 @@ std::int64_t token_table_parameters(const Model& model, std::int64_t tp) {
 }
 
 std::int64_t position_parameters(const Model& model) {
-  return model.position == Position::learned ? model.sequence * model.hidden : 0;
+  return model.position == Position::learned ? (model.sequence + model.cached_tokens) * model.hidden : 0;
 }
 
 std::int64_t embedding_parameters(const Model& model, std::int64_t tp) {

@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/contiguous_split.hpp"
 
@@ -79,10 +80,19 @@ std::vector<LayerKind> chunk_layers(const Model& model, const Strategy& strategy
 
 namespace {
 
+/// Returns the pairs of a new token and a key of its own sample: the cached ones, itself and the new ones before it, at
+/// most `window` of them. Their number is exact: a step may have one new token.
+std::int64_t pairs_behind_cache(const Model& model, LayerKind kind) {
+  const std::int64_t all = model.cached_tokens + model.sequence, reach = kind.windowed ? model.window : all;
+  const std::int64_t free = std::clamp<std::int64_t>(reach - model.cached_tokens, 0, model.sequence);  // see all
+  return free * model.cached_tokens + free * (free + 1) / 2 + (model.sequence - free) * reach;
+}
+
 /// Returns the pairs of a query and a key: a query sees the keys before it, at most `window` of them; without a window
 /// these are about half of s x s. Context-parallel ranks hold blocks from both ends of a sample, so that all have the
 /// same number of pairs.
 std::int64_t attended_pairs(const Model& model, std::int64_t cp, LayerKind kind) {
+  if (is_generation(model)) return pairs_behind_cache(model, kind);
   const std::int64_t reach = kind.windowed ? std::min(model.window, model.sequence) : model.sequence;
   return reach * (2 * model.sequence - reach) / (2 * cp);
 }
@@ -112,7 +122,7 @@ RankShapes stream_shapes(const Model& model, const Strategy& strategy) {
   shapes.stack = strategy.stack;
   shapes.samples = strategy.micro_batch;
   shapes.sequence = share(model.sequence, strategy.cp, "sequence");
-  shapes.keys = model.sequence;
+  shapes.keys = model.sequence + model.cached_tokens;
   shapes.tokens = strategy.micro_batch * shapes.sequence;
   const std::int64_t sp_sequence = share(shapes.sequence, shapes.sequence_parallel ? strategy.tp : 1, "sequence");
   shapes.sp_region_tokens = strategy.micro_batch * sp_sequence;
@@ -126,7 +136,10 @@ RankShapes stream_shapes(const Model& model, const Strategy& strategy) {
 
 void add_attention_shapes(RankShapes& shapes, const Model& model, const Strategy& strategy, LayerKind kind) {
   shapes.pairs = attended_pairs(model, strategy.cp, kind);
-  shapes.window = kind.windowed && model.window < model.sequence ? model.window : 0;
+  const std::int64_t all_keys = model.sequence + model.cached_tokens;
+  shapes.window = kind.windowed && model.window < all_keys ? model.window : 0;
+  // Of the cache, a window leaves what the first new token sees.
+  if (model.cached_tokens > 0 && shapes.window > 0) shapes.keys = std::min(all_keys, model.window + model.sequence - 1);
   if (model.head_dim == 0) share(model.hidden, model.heads, "hidden");
   shapes.head_dim = model.key_width();
   shapes.value_dim = model.value_width();
