@@ -263,7 +263,7 @@ std::string layout_text(const Experiment& layout, const io::Results& results, co
     text += breakdown_text(row) + time_basis_text(row);
   }
   text += memory_text(row, layout);
-  if (is_too_large_for_memory(results)) text += fitting_text(fitting_neighbours(layout));
+  if (is_too_large_for_memory(results)) text += fitting_text(fitting_advice(layout));
   return text;
 }
 
@@ -288,8 +288,11 @@ Json explained_json(const Explained& explained, const std::string& name) {
   }
   result["layout"] = row_json({explained.results.experiments, 0});
   result["layout"].erase(kVariant);
-  if (is_too_large_for_memory(explained.results))
-    result["would_fit"] = fitting_json(fitting_neighbours(explained.layout));
+  if (is_too_large_for_memory(explained.results)) {
+    const FittingAdvice advice = fitting_advice(explained.layout);
+    result["would_fit"] = fitting_json(advice);
+    if (!advice.refused.empty()) result["refused_neighbours"] = refused_json(advice);
+  }
   result["variants"] = Json::array();
   for (const Variant& variant : explained.variants) {
     const Effect effect = effect_of(explained, variant);

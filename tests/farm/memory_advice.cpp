@@ -5,8 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
+#include "experiments/rules/validity.hpp"
+#include "experiments/settings/practice.hpp"
 #include "farm/plan/plan.hpp"
 
 using namespace manyworlds;
@@ -45,13 +48,13 @@ TEST_CASE("what would make a layout fit does, as the plan sees it, and the quick
   const auto sweep = layout("llama3-70b", 8, {"tp=4", "pp=2"});
   const experiments::Experiment& large = sweep.experiments.front();
   REQUIRE_FALSE(planned(large).fits());
-  const auto found = fitting_neighbours(large, 1'000);
+  const auto found = fitting_advice(large, 1'000).neighbours;
   REQUIRE_FALSE(found.empty());
   double before = -1;
   std::set<std::size_t> changes;
   for (const FittingNeighbour& one : found) {
     const PlannedExperiment result = planned(changed(large, one));
-    CAPTURE(fitting_text({one}));
+    CAPTURE(fitting_text({{one}, {}}));
     CHECK(result.fits());
     CHECK(result.memory.total() == one.needs_bytes);
     CHECK(result.memory_bytes == one.has_bytes);
@@ -60,14 +63,45 @@ TEST_CASE("what would make a layout fit does, as the plan sees it, and the quick
     changes.insert(one.changes.size());
   }
   CHECK(changes.size() == 1);  // all with the fewest
-  CHECK(fitting_neighbours(large, 2).size() <= 2);
+  CHECK(fitting_advice(large, 2).neighbours.size() <= 2);
 }
 
 TEST_CASE("a model that fits on no layout of so few GPUs is offered more of them") {
   const auto sweep = layout("llama3-70b", 1, {"tp=8", "zero=0"});
-  const auto found = fitting_neighbours(sweep.experiments.front());
-  REQUIRE(found.size() == 1);
-  CHECK(found.front().changes.front().first == "cluster.nodes");
+  const FittingAdvice found = fitting_advice(sweep.experiments.front());
+  REQUIRE(found.neighbours.size() == 1);
+  CHECK(found.refused.empty());
+  CHECK(found.neighbours.front().changes.front().first == "cluster.nodes");
   CHECK_THAT(fitting_text(found), Catch::Contains("cluster.nodes=") && Catch::Contains("strategy.zero=3"));
-  CHECK_THAT(fitting_text({}), Catch::Contains("no neighbouring layout fits"));
+}
+
+TEST_CASE("what rules refuse is not said to need too much memory") {
+  CHECK(fitting_text({{}, {}, true}) == "no neighbouring layout fits, not even on 64 times as many machines\n");
+  // Layers with hyper-connections are not recomputed as a whole, and their 80 GiB of activations stay.
+  const auto sweep = layout("deepseek-v4-flash", 2);
+  const FittingAdvice advice = fitting_advice(sweep.experiments.front());
+  CHECK(advice.neighbours.empty());
+  const auto recompute = std::find_if(advice.refused.begin(), advice.refused.end(), [](const RefusedNeighbours& one) {
+    return one.rule == "architecture_recompute";
+  });
+  REQUIRE(recompute != advice.refused.end());
+  REQUIRE(recompute->changes.size() == 1);
+  CHECK(recompute->changes.front().first == "strategy.recompute");
+  CHECK(advice.tried_more_nodes);  // with sharded states alone
+  CHECK_THAT(fitting_text(advice),
+             Catch::StartsWith("no neighbouring layout that the rules allow fits, not even on 64 times as many "
+                               "machines; they refuse\n") &&
+                 Catch::Contains("  strategy.recompute=full ") && Catch::Contains("architecture_recompute: ") &&
+                 Catch::Contains("has hyper_connection"));
+  experiments::GraphCache graphs;
+  for (const RefusedNeighbours& one : advice.refused)
+    for (const auto& [key, value] : one.changes) {
+      CAPTURE(key);
+      if (key == "cluster.nodes") continue;  // with other changes
+      auto settings = sweep.experiments.front().settings;
+      experiments::change_setting(settings, key, value);
+      const auto violation = experiments::find_violation(experiments::config_of(settings), graphs);
+      REQUIRE(violation);
+      CHECK(violation->rule == one.rule);
+    }
 }

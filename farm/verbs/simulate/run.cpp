@@ -177,7 +177,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
   if (row.text("status") == "ran" || row.text("status") == "out_of_memory")
     text += split_text(sweep.experiments.front());
   if (row.text("status") != "ran") text += memory_text(row, sweep.experiments.front());
-  if (row.text("status") == "out_of_memory") text += fitting_text(fitting_neighbours(sweep.experiments.front()));
+  if (row.text("status") == "out_of_memory") text += fitting_text(fitting_advice(sweep.experiments.front()));
   if (row.text("status") != "ran") return text;
   const bool analytic = row.text("fidelity") == "analytic";
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
