@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/workload/model/fine_tuning.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
@@ -243,6 +244,25 @@ void check_heads(const BlockSpec& block, const LayerPart& part, const Model& mod
                                    block.name, size.size, model.heads));
 }
 
+/// Refuses pairs of low rank that a part is given and does not have. Those beside experts, and in latent attention,
+/// are refused by rules.
+void check_pairs(const BlockSpec& block, const PartSpec& spec, const LayerPart& part, const Model& model) {
+  const bool ranked = spec.of_model.contains("lora_rank"), named = spec.of_model.contains("lora_weights");
+  if ((!ranked && !named) || part.has_experts() || model.is_latent()) return;
+  const std::string at = fmt::format("block '{}': '{}'", block.name, spec.type->name);
+  if (model.lora_rank == 0) {
+    if (named && (model.lora_weights & core::workload::kAllLoraWeights) != 0)
+      throw InputError(fmt::format("{} is given lora_weights, but no lora_rank", at));
+    return;
+  }
+  const bool is_to_have_none = named && !ranked && model.lora_weights == core::workload::kNoLoraWeights;
+  const core::workload::PartParameters pairs = part.lora_parameters(model);
+  if (pairs.sharded + pairs.replicated > 0 || is_to_have_none) return;
+  throw InputError(fmt::format("{} has no linear layer for the pairs of lora_rank {} with lora_weights {}", at,
+                               model.lora_rank,
+                               std::get<std::string>(core::workload::model_options().read(model).at("lora_weights"))));
+}
+
 }  // namespace
 
 ArchitectureSpec read_architecture(const Node& node) {
@@ -277,6 +297,7 @@ std::shared_ptr<const Architecture> make_architecture(const ArchitectureSpec& sp
       if (!missing.empty())
         throw InputError(fmt::format("block '{}': '{}' needs '{}'", block.name, part.type->name, missing));
       check_heads(block, *own_part, *own_model);
+      check_pairs(block, part, *own_part, *own_model);
       result->blocks.back().branches.push_back(
           {part.type->name, core::workload::branch_options().make(part.branch), std::move(own_part), own_model});
     }

@@ -1,9 +1,11 @@
 #include "experiments/rules/fine_tuning_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +45,30 @@ Violation first_of_parts(const Model& model, Visitor&& visit) {
 /// Whether some weights are frozen in a step that trains others.
 bool has_frozen(const Model& model) {
   return !is_inference(model) && (is_frozen(model) || core::workload::has_frozen_part(model));
+}
+
+/// Returns the options and parts of a model with pairs that none of its parts has. Those beside experts and in latent
+/// attention have a rule of their own.
+Violation pairs_of_none(const Model& model) {
+  std::int64_t weights = 0;
+  std::optional<core::workload::Modules> named;
+  for (const LayerKind kind : core::workload::layer_kinds(model))
+    core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
+      if (branch.model.lora_rank == 0) return;
+      named = branch.model.lora_weights;
+      if (branch.part.has_experts() || branch.model.is_latent()) ++weights;
+      const core::workload::PartParameters pairs = branch.part.lora_parameters(branch.model);
+      weights += pairs.sharded + pairs.replicated;
+    });
+  if (!named || weights > 0) return std::nullopt;
+  std::set<std::string> parts;
+  if (model.architecture)
+    for (const core::workload::Block& block : model.architecture->blocks)
+      for (const core::workload::Branch& branch : block.branches) parts.insert(branch.type);
+  return fmt::format(
+      "lora_weights {}{}{}",
+      core::join_list(*named == 0 ? core::workload::kAllLoraWeights : *named, core::workload::lora_weight_names()),
+      parts.empty() ? "" : ", parts ", fmt::join(parts, " "));
 }
 
 /// Types of parts whose gradients of inputs have not been told apart from those of weights.
@@ -191,8 +217,13 @@ std::vector<Rule> fine_tuning_rules() {
       rule("lora_weights_wanted", "model.lora_weights", "lora_weights needs a lora_rank", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Model& model = e.configuration.model;
-             return model.lora_weights == 0 || model.lora_rank > 0 ? std::nullopt : Violation("lora_rank 0");
+             const bool listed = (model.lora_weights & core::workload::kAllLoraWeights) != 0;
+             return !listed || model.lora_rank > 0 ? std::nullopt : Violation("lora_rank 0");
            }),
+      rule("lora_of_linear_layers", "model.lora_rank",
+           "lora_rank needs a linear layer of attention or of a feed-forward network that lora_weights names",
+           {"by construction; Megatron-Bridge, peft/lora.py, has pairs beside target_modules", {"architecture_fits"}},
+           [](const ExperimentConfig& e) { return pairs_of_none(e.configuration.model); }),
       rule("something_trained", "model.frozen", "a training step needs a weight that is trained",
            {kConstruction, {"architecture_fits"}},
            [](const ExperimentConfig& e) -> Violation {

@@ -60,3 +60,33 @@ TEST_CASE("networks of a model are frozen one by one, and a tower in front of al
   CHECK(trained_parameters(pairs.model) == kProjector + 4 * 8 * (64 + 192 + 64 + 64 + 64 + 256 + 256 + 64));
   CHECK(core::workload::forward_only_layers(pairs.model, pairs.strategy) == 4);
 }
+
+TEST_CASE("pairs stand beside all linear layers if none is named, and beside none where that is said") {
+  const auto trained = [](const std::string& model, const std::string& tower = "") {
+    return trained_parameters(networks(model, tower, "lora_rank: 0, frozen: false, ").model);
+  };
+  constexpr std::int64_t kProjector = 512 * 256 + 256 + 256 * 64 + 64;
+  const std::int64_t all = trained("    lora_rank: 8\n");
+  CHECK(all > kProjector);
+  CHECK(trained("    lora_rank: 8\n    lora_weights: [linear_fc2, linear_qkv, linear_proj, linear_fc1]\n") == all);
+  // Layers of the text have widths of 64 and 256, those of the tower 128 and 256.
+  CHECK(trained("    lora_rank: 8\n    lora_weights: none\n", "lora_weights: linear_fc1, ") ==
+        kProjector + 4 * 8 * (128 + 256));
+}
+
+TEST_CASE("pairs that a model's parts do not have are refused under lora_rank, not under frozen") {
+  const std::string rest =
+      "  cluster: {gpu: a100_40, nodes: 1, gpus_per_node: 4, nic_gbps: 200}\n"
+      "  strategy: {micro_batch: 1, global_batch: 8}\n";
+  const std::string model = "base:\n  model: {layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 256, ";
+  const std::string mamba = "mamba2: {heads: 4, head_dim: 32, state: 16";
+  CHECK_THAT(
+      error_of(model + "lora_rank: 16, architecture: {blocks: {m: {" + mamba + "}}}, layers: mmmm}}\n" + rest, {}),
+      Catch::Contains("'model.lora_rank' violates rule lora_of_linear_layers: ") &&
+          Catch::EndsWith("lora_weights linear_qkv+linear_proj+linear_fc1+linear_fc2, parts mamba2"));
+  CHECK_THAT(
+      error_of(model + "architecture: {blocks: {m: [{" + mamba + ", lora_rank: 16}}, mlp]}, layers: mmmm}}\n" + rest,
+               {}),
+      Catch::Contains("block 'm': 'mamba2' has no linear layer for the pairs of lora_rank 16 with lora_weights "
+                      "linear_qkv+linear_proj+linear_fc1+linear_fc2"));
+}

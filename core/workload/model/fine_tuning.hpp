@@ -8,6 +8,11 @@
 
 namespace manyworlds::core::workload {
 
+/// All of lora_weight, as a set of 0 is; and no weight, as opposed to that.
+inline constexpr Modules kAllLoraWeights =
+    lora_weight::linear_qkv | lora_weight::linear_proj | lora_weight::linear_fc1 | lora_weight::linear_fc2;
+inline constexpr Modules kNoLoraWeights = Modules{1} << 31;
+
 /// Whether a step is a forward pass alone: no backward pass, no gradients, no optimizer.
 inline bool is_inference(const Model& model) {
   return model.inference != Inference::none;

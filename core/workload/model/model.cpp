@@ -1,7 +1,33 @@
 // The option table of a model's dimensions.
 #include "core/workload/model/model.hpp"
 
+#include "core/workload/model/fine_tuning.hpp"
+
 namespace manyworlds::core::workload {
+
+namespace {
+
+/// Returns the row of a set of weights whose default are all of them, so that none can be told from it.
+OptionTable<Model>::Row lora_weights_row() {
+  OptionTable<Model>::Row row =
+      flag_list("lora_weights", &Model::lora_weights, lora_weight_names(),
+                "linear layers of attention and feed-forward networks that have such a pair; none: no pair");
+  row.set = [listed = row.set](Model& model, const OptionValue& value) {
+    listed(model, value);
+    if (model.lora_weights == 0)
+      model.lora_weights = kNoLoraWeights;
+    else if (model.lora_weights == kAllLoraWeights)
+      model.lora_weights = 0;
+  };
+  row.get = [listed = row.get](const Model& model) {
+    Model with_bits = model;
+    if (with_bits.lora_weights == 0) with_bits.lora_weights = kAllLoraWeights;
+    return listed(with_bits);
+  };
+  return row;
+}
+
+}  // namespace
 
 const OptionTable<Model>& model_options() {
   static const OptionTable<Model> table{
@@ -50,8 +76,7 @@ const OptionTable<Model>& model_options() {
       option("lora_rank", &Model::lora_rank,
              "rank of the pairs of matrices that are trained beside frozen linear layers (LoRA); 0: there are none",
              {0, 100'000}),
-      flag_list("lora_weights", &Model::lora_weights, lora_weight_names(),
-                "linear layers of attention and feed-forward networks that have such a pair; none: all"),
+      lora_weights_row(),
       choice("inference", &Model::inference, {"none", "scoring", "generation"},
              "a step is a forward pass alone: scoring: of all tokens, which get log-probabilities; generation: of "
              "`sequence` new tokens of each sample, whose last one gets logits, with a cache of keys and values"),
