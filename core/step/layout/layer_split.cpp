@@ -305,9 +305,12 @@ std::vector<std::int64_t> split_layers(const Configuration& configuration) {
   const std::string why = why_no_split(configuration);
   MANYWORLDS_CHECK(why.empty(), "no split: {}", why);
   const Configuration open = with_open_layers(configuration);
-  return workload::contiguous_split(open.model.layers, least_layers(open.model, open.strategy),
-                                    cost_of(open, configuration.strategy.split))
-      .value();
+  const LayerSplit split = configuration.strategy.split;
+  const std::vector<std::int64_t> least = least_layers(open.model, open.strategy);
+  const PartCost weight = cost_of(open, split);
+  if (split == LayerSplit::by_parameters) return workload::contiguous_split(open.model.layers, least, weight).value();
+  const PartCost time = split == LayerSplit::by_time ? weight : cost_of(open, LayerSplit::by_time);
+  return workload::contiguous_split(open.model.layers, least, weight, time).value();
 }
 
 std::int64_t stage_weight(const Configuration& configuration, LayerSplit split, std::size_t stage, std::int64_t begin,

@@ -15,9 +15,11 @@ namespace manyworlds::core::step {
 /// one. The strategy's split is weighed.
 std::string why_no_split(const Configuration& configuration);
 
-/// Returns the layers of each virtual stage, in the order of the model, such that the largest stage is least; of
-/// several such splits the one with fewest layers in the first stage, then in the second, and so on. Every stage has a
-/// layer but a first one with the embedding and a last one with the head. What a stage weighs is stage_weight(). Throws
+/// Returns the layers of each virtual stage, in the order of the model, such that the largest stage is least. By time
+/// and by memory it is, of several such splits, among those whose slowest stage takes least time, among these the one
+/// of which the squares of the stages' times have the least sum; then, and by parameters at once, the one with fewest
+/// layers in the first stage, then in the second, and so on. Every stage has a layer but a first one with the embedding
+/// and a last one with the head. What a stage weighs is stage_weight(), and its time is its weight by_time. Throws
 /// InternalError if sizes do not divide over ranks; why_no_split() has to be empty.
 std::vector<std::int64_t> split_layers(const Configuration& configuration);
 

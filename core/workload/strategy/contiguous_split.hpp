@@ -24,4 +24,10 @@ using PartCost = std::function<std::int64_t(std::size_t part, std::int64_t begin
 std::optional<std::vector<std::int64_t>> contiguous_split(std::int64_t items, const std::vector<std::int64_t>& least,
                                                           const PartCost& cost);
 
+/// The same, but of several such splits it is among those whose largest `second` cost is least, among these the one of
+/// which the squares of the second costs have the least sum, and only then the one whose first part has fewest items.
+/// The sum of these squares is below 2^127.
+std::optional<std::vector<std::int64_t>> contiguous_split(std::int64_t items, const std::vector<std::int64_t>& least,
+                                                          const PartCost& cost, const PartCost& second);
+
 }  // namespace manyworlds::core::workload

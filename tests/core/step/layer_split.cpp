@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "core/memory/footprint.hpp"
 #include "core/step/layout/rank_layout.hpp"
@@ -50,17 +51,19 @@ Time kernels_of(const workload::PhaseList& pass) {
   return sum;
 }
 
-/// Returns the longest forward and backward pass of a chunk.
-std::int64_t longest_chunk(const step::Configuration& configuration) {
-  Time longest = 0;
+/// Returns the longest forward and backward pass of each virtual stage.
+std::vector<Time> stage_times(const step::Configuration& configuration) {
+  const workload::StageMap stages = configuration.strategy.stages();
+  std::vector<Time> longest(static_cast<std::size_t>(stages.count()));
   for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) {
     const workload::StageWork work =
         stage_work(configuration.model, configuration.strategy, configuration.gpu_of(rank_class), rank_class);
-    for (const auto& chunk : work.chunks) {
+    for (std::size_t chunk = 0; chunk < work.chunks.size(); ++chunk) {
       Time sum = 0;
-      for (const workload::ModelPart part : chunk)
+      for (const workload::ModelPart part : work.chunks[chunk])
         sum += kernels_of(work.of(part).forward) + kernels_of(work.of(part).backward);
-      longest = std::max(longest, sum);
+      Time& most = longest.at(static_cast<std::size_t>(stages.of(rank_class.stage, static_cast<std::int64_t>(chunk))));
+      most = std::max(most, sum);
     }
   }
   return longest;
@@ -98,12 +101,22 @@ std::int64_t most_parameters(const step::Configuration& configuration) {
   return most;
 }
 
-std::int64_t weight_of(const step::Configuration& configuration, LayerSplit split) {
-  if (split == LayerSplit::by_parameters) return most_parameters(configuration);
-  return split == LayerSplit::by_time ? longest_chunk(configuration) : largest_footprint(configuration);
+/// What the largest stage weighs, the longest time of a stage, and the sum of squares of these; the latter two are 0 by
+/// parameters.
+using Weight = std::tuple<std::int64_t, Time, Int128>;
+
+Weight weight_of(const step::Configuration& configuration, LayerSplit split) {
+  if (split == LayerSplit::by_parameters) return {most_parameters(configuration), 0, 0};
+  Time longest = 0;
+  Int128 squares = 0;
+  for (const Time each : stage_times(configuration)) {
+    longest = std::max(longest, each);
+    squares += static_cast<Int128>(each) * each;
+  }
+  return {split == LayerSplit::by_time ? longest : largest_footprint(configuration), longest, squares};
 }
 
-/// Requires a split to be the first of all whose largest stage is least; returns whether it is another than of equal
+/// Requires a split to be the first of all with the least weight; returns whether it is another than of equal
 /// numbers of layers.
 bool require_best(step::Configuration configuration, LayerSplit split) {
   configuration.strategy.split = split;
@@ -111,11 +124,11 @@ bool require_best(step::Configuration configuration, LayerSplit split) {
   const Layers layers = step::split_layers(configuration);
   configuration.strategy.split = LayerSplit::even;
   Layers best;
-  std::int64_t least = INT64_MAX;
+  Weight least;
   visit_splits(configuration, [&](const Layers& candidate) {
     configuration.strategy.stage_layers = candidate;
-    const std::int64_t weight = weight_of(configuration, split);
-    if (weight < least) least = weight, best = candidate;
+    const Weight weight = weight_of(configuration, split);
+    if (best.empty() || weight < least) least = weight, best = candidate;
   });
   CAPTURE(static_cast<int>(split), layers, best);
   REQUIRE(layers == best);
@@ -124,7 +137,7 @@ bool require_best(step::Configuration configuration, LayerSplit split) {
     largest = std::max(largest, step::stage_weight(configuration, split, stage, before, before + layers[stage]));
     before += layers[stage];
   }
-  REQUIRE(largest == least);
+  REQUIRE(largest == std::get<0>(least));
   const auto [fewest, most] = std::minmax_element(layers.begin(), layers.end());
   return *most > *fewest + 1;
 }
@@ -224,6 +237,16 @@ TEST_CASE("the first stages of 1F1B hold more micro-batches, and so have fewer l
   CAPTURE(layers);
   CHECK(std::is_sorted(layers.begin(), layers.end()));
   CHECK(layers.front() < layers.back());
+}
+
+TEST_CASE("of splits that are as good, layers are dealt out evenly") {
+  step::Configuration configuration = config_of({}, 1, 4, 8);
+  configuration.model.layers = 10;  // a stage has three of them at least
+  configuration.model.vocabulary = 128;
+  configuration.strategy.split = LayerSplit::by_time;
+  Layers layers = step::split_layers(configuration);
+  std::sort(layers.begin(), layers.end());
+  CHECK(layers == Layers{2, 2, 3, 3});
 }
 
 TEST_CASE("a configuration whose layers are not listed is not laid out") {
