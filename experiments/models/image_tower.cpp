@@ -28,6 +28,9 @@ TowerReader::TowerReader(ConfigReader& reader, const Node& document, std::string
     : reader_(reader), name_(name), member_(member_of(document, name_)), own_(member_, member_, defaults, config) {}
 
 std::int64_t TowerReader::size(Keys keys, std::int64_t most) {
+  if (!own_.find(keys).is_set())
+    throw core::InputError(fmt::format("'{}' of '{}' is missing: a size from 1 to {}", *keys.begin(), name_, most),
+                           reader_.file(), member_.line);
   const std::int64_t value = own_.integer(keys, 0);
   if (value < 1 || value > most)
     throw core::InputError(fmt::format("'{}' of '{}' must be from 1 to {}", *keys.begin(), name_, most), reader_.file(),

@@ -105,13 +105,27 @@ const Family* family_named(const std::string& type) {
                     std::move(items));
 }
 
-[[noreturn]] void fail_unknown_family(const std::string& type, const Node& config, const std::string& file) {
+std::vector<std::string> family_names() {
   std::vector<std::string> known;
   for (const Family& family : families()) known.emplace_back(family.type);
-  if (type.empty())
-    throw InputError(
-        fmt::format("'model_type' is missing: which family of models this is; known are {}", fmt::join(known, ", ")),
-        file);
+  return known;
+}
+
+/// Refuses a document whose family is not said, or whose language model is missing. What its other keys mean depends on
+/// both.
+void require_family(const Node& document, const LanguageModel& part, const std::string& file) {
+  const Node* type = part.config->find("model_type");
+  const std::string of_member = part.member.empty() ? "" : fmt::format(" of '{}'", part.member);
+  if (type == nullptr || type->kind == Node::Kind::null)
+    throw InputError(fmt::format("'model_type'{} is missing: which family of models this is; known are {}", of_member,
+                                 fmt::join(family_names(), ", ")),
+                     file, part.member.empty() ? 0 : part.config->line);
+  if (part.member.empty() && document.find("vision_config") != nullptr && has_text_member(type->text))
+    throw InputError(fmt::format("'text_config' is missing: the language model of a {}", type->text), file, type->line);
+}
+
+[[noreturn]] void fail_unknown_family(const std::string& type, const Node& config, const std::string& file) {
+  const std::vector<std::string> known = family_names();
   const Node* found = config.find("model_type");
   throw InputError(fmt::format("'model_type' is '{}', a family that is not known{}; its dimensions can be given as "
                                "model: {{layers: …, hidden: …}}",
@@ -162,6 +176,9 @@ void add_sequence(ConfigReader& reader, ModelConfig& config) {
   const bool learned =
       config.find("position") != nullptr && checked_model(config).position == core::workload::Position::learned;
   const std::int64_t limit = reader.integer({"max_position_embeddings", "n_positions"}, 0);
+  if (const FoundKey found = reader.find({"max_position_embeddings", "n_positions"});
+      learned && found.is_set() && limit < 1)
+    reader.fail(found, fmt::format("'{}' must be 1 or more: rows of the table of positions", found.key));
   config.max_positions = limit;
   if (config.sequence > 0) return;
   config.sequence = learned && limit > 0 ? limit : limit > 0 ? std::min(limit, kUsualSequence) : kUsualSequence;
@@ -223,6 +240,7 @@ ModelConfig read_model_config(const std::string& path) {
 ModelConfig parse_model_config(std::string_view text, const std::string& file, const std::string& member) {
   const Node document = import::parse_json_tree(text, file, kMaxConfigBytes);
   const LanguageModel part = language_model(document, file, member);
+  require_family(document, part, file);
   ModelConfig config;
   config.file = file;
   config.name = name_of(file);

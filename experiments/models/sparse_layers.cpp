@@ -62,12 +62,15 @@ void read_sparse(ConfigReader& reader) {
 
 constexpr std::int64_t kSparseRatio = 4, kHeavyRatio = 128;  // the tokens of an entry that there are
 
-/// Returns a whole number of a key that file or defaults must have.
+/// Returns a size, 1 or more, of a key that file or defaults must have.
 std::int64_t needed(ConfigReader& reader, std::string_view key) {
-  if (!reader.find({key}).is_set())
+  const FoundKey found = reader.find({key});
+  if (!found.is_set())
     throw core::InputError(fmt::format("'{}' is missing, and {} has no default for it", key, reader.config().family),
                            reader.file());
-  return reader.integer({key}, 0);
+  const std::int64_t value = reader.integer({key}, 0);
+  if (value < 1) reader.fail(found, fmt::format("'{}' must be 1 or more in this family", key));
+  return value;
 }
 
 /// Returns the tokens of a compressed entry in each layer, 0 if a layer has none.

@@ -6,6 +6,7 @@
 
 #include "experiments/models/image_tower.hpp"
 #include "experiments/models/known_keys.hpp"
+#include "experiments/text/scalar.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -200,14 +201,39 @@ ImageTower read_clip_tower(ConfigReader& reader, const Node& document, ModelConf
   return sizes;
 }
 
+/// Judges which layer's features LLaVA reads: all layers of the tower run, whichever it is.
+void judge_feature_layer(ConfigReader& reader, ConfigReader& outer, std::int64_t layers, ModelConfig& config) {
+  constexpr std::int64_t kUsual = -2;  // the last layer but one
+  const FoundKey found = outer.find({"vision_feature_layer"});
+  if (!found.is_set()) return;
+  if (found.value->kind == Node::Kind::sequence)
+    return reader.refuse(found, "'vision_feature_layer' is a list: features of several layers are not modelled");
+  core::OptionInfo info;  // the embedding and all layers, counted from either end
+  info.minimum = static_cast<double>(-layers - 1), info.maximum = static_cast<double>(layers);
+  const auto layer = std::get<std::int64_t>(import::read_value(*found.value, info, found.key));
+  const std::int64_t behind = layer < 0 ? -1 - layer : layers - layer;
+  if (layer != kUsual && behind > 0)
+    config.left_out.push_back(
+        {found.key,
+         fmt::format("that the last {} of the tower's layers have no gradients: they run as the others do", behind)});
+}
+
+/// Returns whether LLaVA reads all tokens of the tower, the class's among them.
+bool reads_all_features(ConfigReader& outer) {
+  const std::string strategy = outer.text({"vision_feature_select_strategy"}, "default");
+  if (strategy != "default" && strategy != "full")
+    outer.fail(
+        outer.find({"vision_feature_select_strategy"}),
+        fmt::format("'vision_feature_select_strategy' must be default or full, not '{}'", strategy.substr(0, 40)));
+  return strategy == "full";
+}
+
 /// CLIP's tower, of which the last layer and the norm behind it stay without effect, and a projector of two layers.
 void read_llava_tower(ConfigReader& reader, const Node& document, ModelConfig& config, ConfigReader& outer) {
   const ImageTower sizes = read_clip_tower(reader, document, config);
   const bool biased = outer.flag({"multimodal_projector_bias"}, true);
-  const bool whole = outer.text({"vision_feature_select_strategy"}, "default") == "full";
-  const FoundKey layer = outer.find({"vision_feature_layer"});
-  if (layer.is_set() && layer.value->kind == Node::Kind::sequence)
-    reader.refuse(layer, "'vision_feature_layer' is a list: features of several layers are not modelled");
+  const bool whole = reads_all_features(outer);
+  judge_feature_layer(reader, outer, sizes.layers, config);
   outer.find({"projector_hidden_act", "image_seq_length", "vocab_size", "tie_word_embeddings"});
   reader.front() = {
       tower_network(sizes),
@@ -241,14 +267,27 @@ void judge_document(ConfigReader& reader, ConfigReader& outer, const Node& docum
   for (const Refusal& one : outer.refusals()) reader.refuse(one.line, one.text);
 }
 
+bool is_qwen(const std::string& type) {
+  return type.starts_with("qwen3_vl") || type.starts_with("qwen3_5");
+}
+
 }  // namespace
+
+bool has_text_member(const std::string& type) {
+  return is_qwen(type) || type == "clip" || type == "llava" || type == "gemma3" || type == "llama4" ||
+         type == "kimi_k25";
+}
 
 bool read_tower(ConfigReader& reader, const Node& document, ModelConfig& config) {
   const Node *vision = document.find("vision_config"), *found = document.find("model_type");
-  if (vision == nullptr || vision->kind != Node::Kind::mapping || found == nullptr) return false;
+  if (vision == nullptr || vision->kind != Node::Kind::mapping) return false;
+  if (found == nullptr)
+    vision->fail(fmt::format("'model_type' of the document is missing: whose tower 'vision_config' is{}",
+                             document.find("text_config") == nullptr
+                                 ? ""
+                                 : fmt::format("; the language model alone is {}#text_config", reader.file())));
   const std::string& type = found->text;
   ConfigReader outer(document, document, "", config);
-  const bool is_qwen = type.starts_with("qwen3_vl") || type.starts_with("qwen3_5");
   if (type == "clip" && config.family == "clip_text_model")
     read_clip(reader, document, config, outer);
   else if (type == "llava" && reader.setting("hidden") > 0)
@@ -259,7 +298,7 @@ bool read_tower(ConfigReader& reader, const Node& document, ModelConfig& config)
     read_llama4_tower(reader, document, config);
   else if (type == "kimi_k25")
     read_kimi_tower(reader, document, config);
-  else if (is_qwen)
+  else if (is_qwen(type))
     read_qwen_tower(reader, document, config);
   else
     return false;

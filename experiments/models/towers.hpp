@@ -1,6 +1,8 @@
 // Towers of images in front of a language model, read as networks of its architecture.
 #pragma once
 
+#include <string>
+
 #include "experiments/models/config_reader.hpp"
 
 namespace manyworlds::experiments::models {
@@ -9,5 +11,8 @@ namespace manyworlds::experiments::models {
 /// (SigLIP), Llama 4, Kimi K2.5 (MoonViT) and LLaVA (CLIP); and of CLIP both towers with their projections and loss.
 /// Returns whether the document has one of these. Keys of the document that are not known are told or refused.
 bool read_tower(ConfigReader& reader, const import::Node& document, ModelConfig& config);
+
+/// Whether documents of a family that read_tower() knows have their language model in 'text_config'.
+bool has_text_member(const std::string& type);
 
 }  // namespace manyworlds::experiments::models

@@ -170,6 +170,31 @@ TEST_CASE("CLIP is read as two towers and their loss, and LLaVA as a tower befor
   CHECK(refusal(unknown).find("'expert_size' is not known of a llava") != std::string::npos);
 }
 
+TEST_CASE("what a document of towers lacks, or cannot mean, is named") {
+  const auto llava = [](std::string_view from, std::string_view to) {
+    std::string text = kLlava;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  const auto said = [&](std::string_view from, std::string_view to) { return refusal(llava(from, to)); };
+  CHECK(said(R"("model_type": "llava", )", "") ==
+        "config.json:4: 'model_type' of the document is missing: whose tower 'vision_config' is; the language model "
+        "alone is config.json#text_config");
+  CHECK(said(R"("model_type": "llama", )", "").find("config.json:3: 'model_type' of 'text_config' is missing") == 0);
+  CHECK(said("text_config", "language") == "config.json:1: 'text_config' is missing: the language model of a llava");
+  CHECK(said(R"("patch_size": 14,)", R"("patch_size": null,)") ==
+        "config.json:4: 'patch_size' of 'vision_config' is missing: a size from 1 to 1000");
+  CHECK(said("default", "all") == "config.json:2: 'vision_feature_select_strategy' must be default or full, not 'all'");
+  CHECK(parsed(llava("default", "full")).model().architecture != nullptr);
+  CHECK(said(R"("vision_feature_layer": -2)", R"("vision_feature_layer": -26)") ==
+        "config.json:1: 'vision_feature_layer' must be an integer from -25 to 24, not -26");
+  CHECK(leaves_out(parsed(llava(R"("vision_feature_layer": -2)", R"("vision_feature_layer": 20)")),
+                   "vision_feature_layer", "the last 4 of the tower's layers"));
+  CHECK_FALSE(leaves_out(parsed(kLlava), "vision_feature_layer", ""));
+  CHECK(refusal(R"({"model_type": "clip", "vision_config": {},
+    "text_config": {"model_type": "clip_text_model", "max_position_embeddings": 0}})") ==
+        "config.json:2: 'max_position_embeddings' must be 1 or more: rows of the table of positions");
+}
+
 TEST_CASE("image towers of Gemma 3, Llama 4 and Kimi K2.5 are read with what is between them and the language model") {
   CHECK(total(gemma3(R"("hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
     "num_attention_heads": 8, "num_key_value_heads": 4, "sliding_window": 1024)")) == 4'300'079'472);
@@ -245,4 +270,6 @@ TEST_CASE("DeepSeek-V4 is read with compressed attention and hyper-connections")
         total(small(R"(, "layer_types": ["compressed_sparse_attention", "heavily_compressed_attention"])")));
   CHECK(refusal(small(R"(, "compress_ratios": [4, 8])")).find("known are 0, 4 and 128") != std::string::npos);
   CHECK(refusal(small("")).find("'compress_ratios' is missing") != std::string::npos);
+  CHECK(refusal(small(R"(, "compress_ratios": [4, 128], "index_n_heads": 0)")) ==
+        "config.json:1: 'index_n_heads' must be 1 or more in this family");
 }

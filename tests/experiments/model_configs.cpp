@@ -305,7 +305,10 @@ TEST_CASE("a mistake in a configuration is one line with its file, line and key"
   CHECK(refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9})").find("more than 'num_local_experts', 8") !=
         std::string::npos);
   CHECK(refusal(R"({"model_type": "lama"})").find("did you mean 'llama'?") != std::string::npos);
-  CHECK(refusal("{}").find("'model_type' is missing") != std::string::npos);
+  CHECK(refusal("{}").find("config.json: 'model_type' is missing") == 0);
+  CHECK(refusal(R"({"index_topk": 512})").find("config.json: 'model_type' is missing") == 0);
+  CHECK(refusal(R"({"model_type": "gpt2", "n_positions": 0})") ==
+        "config.json:1: 'n_positions' must be 1 or more: rows of the table of positions");
   CHECK(refusal("[1]").find("config.json:1: a configuration must be a JSON object") == 0);
   CHECK(refusal(std::string(100, '[')).find("nested deeper than 64 levels") != std::string::npos);
   CHECK(refusal(R"({"model_type": "deepseek_v3", "n_shared_experts": 1000000})").find("'n_shared_experts'") !=
