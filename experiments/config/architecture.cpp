@@ -134,7 +134,9 @@ class ArchitectureReader {
     const bool named = node.kind == Node::Kind::scalar;
     if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
       node.fail(fmt::format("a part must be a name, or {{NAME: {{options}}}}, not {}",
-                            node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
+                            node.kind != Node::Kind::mapping ? import::describe(node)
+                            : node.entries.empty()           ? "an empty mapping"
+                                                             : "a mapping of several"));
     const std::string& name = named ? node.text : node.entries[0].key;
     PartSpec part;
     part.type = core::workload::find_part_type(name);

@@ -76,6 +76,16 @@ Packing packing_of(const Settings& settings) {
   return settings.text("documents.packing") == "cut" ? Packing::cut : Packing::first_fit;
 }
 
+/// Returns documents of samples that are no sequences, for a rule to refuse.
+std::shared_ptr<const core::workload::Documents> documents_of_one_token() {
+  auto documents = std::make_shared<core::workload::Documents>();
+  documents->samples = {{1}};
+  documents->lengths = {{1, 1}};
+  documents->sequence = 1;
+  documents->key = core::sharing::KeyWriter("documents").finish();
+  return documents;
+}
+
 }  // namespace
 
 Section documents_section() {
@@ -112,6 +122,7 @@ std::shared_ptr<const core::workload::Documents> documents_of(const Settings& se
     const import::DocumentLengths table = import::parse_document_lengths(text->second, path);
     lengths = tabled_lengths(table, integer("documents.seed"), documents_to_draw(mean_length(table), model.sequence));
   }
+  if (model.sequence == 1) return documents_of_one_token();
   return pack_documents(lengths, model.sequence, packing_of(settings));
 }
 

@@ -96,6 +96,15 @@ Violation cut_networks(const Architecture& architecture, const Strategy& strateg
   });
 }
 
+/// Returns a violation if a part has a window that it does not heed, because it selects the tokens that it reads.
+Violation window_of_selected(const Architecture& architecture) {
+  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
+    const bool selects = branch.type == "sparse_attention" || branch.type == "compressed_attention";
+    if (!selects || branch.model->window == 0) return std::nullopt;
+    return fmt::format("window {}, block '{}' has {}", branch.model->window, block.name, branch.type);
+  });
+}
+
 /// Returns the parts of the model that tensor-parallel ranks can share out by samples, a set of workload::data_part.
 core::workload::Modules data_parts_of(const Model& model) {
   core::workload::Modules parts = 0;
@@ -176,6 +185,22 @@ std::vector<Rule> architecture_rules() {
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
              return heads_of_mixers(*architecture, e.configuration.strategy);
            }),
+      rule("stages_of_networks", "strategy.pp",
+           "with several stages no layer may read a network but the one before its own, whose output would have to go "
+           "through all stages between, and streams of hyper-connections are not sent",
+           {"by construction"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             return architecture == nullptr ? std::nullopt : cut_networks(*architecture, e.configuration.strategy);
+           }),
+      rule("window_of_part", "model.window",
+           "window is of attention to all tokens before: what sparse and compressed attention read are index_keys and "
+           "window_keys of their own",
+           {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             return architecture == nullptr ? std::nullopt : window_of_selected(*architecture);
+           }),
       rule("architecture_sums_gradients", "strategy.gradient_exchange",
            "gradient_exchange other than sums is for models without an architecture", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
@@ -243,14 +268,6 @@ std::vector<Rule> network_stage_rules() {
            [](const ExperimentConfig& e) -> Violation {
              if (!core::workload::has_tables(e.configuration.model)) return std::nullopt;
              return layout_of_tables(e.configuration.strategy);
-           }),
-      rule("stages_of_networks", "strategy.pp",
-           "with several stages no layer may read a network but the one before its own, whose output would have to go "
-           "through all stages between, and streams of hyper-connections are not sent",
-           {"by construction"},
-           [](const ExperimentConfig& e) -> Violation {
-             const Architecture* architecture = architecture_of(e);
-             return architecture == nullptr ? std::nullopt : cut_networks(*architecture, e.configuration.strategy);
            }),
   };
 }

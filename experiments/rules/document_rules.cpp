@@ -44,6 +44,12 @@ std::vector<Rule> document_rules() {
              if (!e.configuration.model.documents || !e.configuration.programs) return std::nullopt;
              return fmt::format("documents and program {}", e.program.file);
            }),
+      rule("documents_of_sequences", "documents",
+           "documents are of samples that are sequences: images, and rows of a table, have none", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& model = e.configuration.model;
+             return !model.documents || model.sequence > 1 ? std::nullopt : Violation("sequence 1");
+           }),
       rule("documents_by_fused_attention", "strategy.stack.attention",
            "documents need fused attention: unfused kernels compute all pairs of a sample, and another softmax reads a "
            "mask of them, which is not built",

@@ -202,7 +202,9 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
   const bool named = node.kind == Node::Kind::scalar;
   if (!named && (node.kind != Node::Kind::mapping || node.entries.size() != 1))
     node.fail(fmt::format("'{}' must be one name, or {{name: {{options}}}}, not {}", path,
-                          node.kind == Node::Kind::mapping ? "a mapping of several" : import::describe(node)));
+                          node.kind != Node::Kind::mapping ? import::describe(node)
+                          : node.entries.empty()           ? "an empty mapping"
+                                                           : "a mapping of several"));
   const std::string& typed = named ? node.text : node.entries[0].key;
   const Choice* chosen = choice_named(section, typed);
   if (!chosen)

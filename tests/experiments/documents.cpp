@@ -75,6 +75,8 @@ TEST_CASE("samples are single documents unless it is told, and an axis goes over
   CHECK_THAT(error_of(kPacked, {"documents={constant: {length: 15}}"}), Contains("documents.constant.length"));
   CHECK_THAT(error_of(kPacked, {"documents={lognormal: {mean: 300, sigma: 6}}"}),
              Contains("documents.lognormal.sigma"));
+  CHECK_THAT(error_of(kPacked, {"documents={}"}),
+             Contains("'documents' must be one name, or {name: {options}}, not an empty mapping"));
   CHECK_THAT(error_of(kPacked, {"documents=lognormal"}), Contains("'documents.mean' is missing"));
   CHECK_THAT(error_of(kPacked, {"documents=measured"}), Contains("'documents.file' is missing"));
 }
