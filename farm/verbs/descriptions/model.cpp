@@ -75,6 +75,11 @@ std::string notes_text(const char* title, const std::vector<ConfigNote>& notes) 
   return text;
 }
 
+/// Returns `entry` in a column of `width`, with a space behind it if it is longer.
+std::string column(const std::string& entry, std::size_t width) {
+  return fmt::format("{:<{}}", entry, std::max(width, entry.size() + 1));
+}
+
 std::string as_text(const ModelConfig& config) {
   const Counts counts = counts_of(config);
   std::string text = fmt::format("{}: {}\n", config.name, config.file);
@@ -96,7 +101,8 @@ std::string as_text(const ModelConfig& config) {
     text += fmt::format("{:<16}{} ({}), {:.3g} % of all\n", "trained", counts.trained, count_text(counts.trained),
                         100 * static_cast<double>(counts.trained) / static_cast<double>(counts.total));
   for (const ConfigValue& value : config.values)
-    text += fmt::format("  {:<20}{:<12}{}\n", value.option, value_text(value.value), origin(config, value));
+    text +=
+        fmt::format("  {}{}{}\n", column(value.option, 20), column(value_text(value.value), 12), origin(config, value));
   if (config.sequence > 0)
     text += fmt::format(
         "  {:<20}{:<12}assumed{}; --sequence, or model.sequence, says what is trained on\n", "sequence",

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "core/workload/layer/kernel_costs.hpp"
@@ -138,26 +140,46 @@ std::string gigabytes(std::int64_t bytes) {
   return fmt::format("{:.4g}", static_cast<double>(bytes) * 1e-9);
 }
 
+/// Entries of a line: layer and part, to the left, and numbers, to the right.
+using Line = std::array<std::string, 10>;
+
+/// Returns lines whose columns are as wide as those of usual models, and wider where an entry needs it.
+std::string in_columns(const std::vector<Line>& lines) {
+  std::array<std::size_t, 10> widths{17, 17, 6, 12, 12, 10, 10, 9, 9, 9};
+  for (const Line& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size() + 1);
+  std::string text;
+  for (const Line& line : lines) {
+    text += "  ";
+    for (std::size_t i = 0; i < line.size(); ++i)
+      text += i < 2 ? fmt::format("{:<{}}", line[i], widths[i]) : fmt::format("{:>{}}", line[i], widths[i]);
+    text += "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string layers_text(const Model& model) {
-  std::string text = fmt::format(
-      "\nlayers of one sample of {} tokens, on one rank, kernels fused, nothing recomputed\n", model.sequence);
-  constexpr const char* kRow = "  {:<17}{:<17}{:>6}{:>12}{:>12}{:>10}{:>10}{:>9}{:>9}{:>9}\n";
-  text += fmt::format(kRow, "layer", "part", "layers", "parameters", "experts", "TFLOP", "TFLOP", "GB", "GB", "MiB");
-  text += fmt::format(kRow, "", "", "", "of one", "of one", "forward", "backward", "forward", "backward", "saved");
+  std::vector<Line> lines{{"layer", "part", "layers", "parameters", "experts", "TFLOP", "TFLOP", "GB", "GB", "MiB"},
+                          {"", "", "", "of one", "of one", "forward", "backward", "forward", "backward", "saved"}};
   for (const PartRow& row : rows_of(model))
-    text +=
-        fmt::format(kRow, row.layer, row.part, row.layers, count_text(row.parameters),
-                    row.expert_parameters > 0 ? count_text(row.expert_parameters) : "", teraflops(row.forward.flops),
-                    teraflops(row.backward.flops), gigabytes(row.forward.bytes), gigabytes(row.backward.bytes),
-                    fmt::format("{:.1f}", static_cast<double>(row.saved) / (1 << 20)));
+    lines.push_back({row.layer, row.part, std::to_string(row.layers), count_text(row.parameters),
+                     row.expert_parameters > 0 ? count_text(row.expert_parameters) : "", teraflops(row.forward.flops),
+                     teraflops(row.backward.flops), gigabytes(row.forward.bytes), gigabytes(row.backward.bytes),
+                     fmt::format("{:.1f}", static_cast<double>(row.saved) / (1 << 20))});
+  std::string text =
+      fmt::format("\nlayers of one sample of {} tokens, on one rank, kernels fused, nothing recomputed\n{}",
+                  model.sequence, in_columns(lines));
   text += "\nformulas, by the names of options; norms of hidden states apart\n";
-  for (const NamedFormulas& one : formulas_of(model)) {
-    text += fmt::format("  {:<17}parameters     {}\n", one.part, one.formulas.parameters);
+  const std::vector<NamedFormulas> formulas = formulas_of(model);
+  std::size_t width = 17;
+  for (const NamedFormulas& one : formulas) width = std::max(width, one.part.size() + 1);
+  for (const NamedFormulas& one : formulas) {
+    text += fmt::format("  {:<{}}parameters     {}\n", one.part, width, one.formulas.parameters);
     if (!one.formulas.expert_parameters.empty())
-      text += fmt::format("  {:<17}of an expert   {}\n", "", one.formulas.expert_parameters);
-    text += fmt::format("  {:<17}forward FLOPs  {}\n", "", one.formulas.forward_flops);
+      text += fmt::format("  {:<{}}of an expert   {}\n", "", width, one.formulas.expert_parameters);
+    text += fmt::format("  {:<{}}forward FLOPs  {}\n", "", width, one.formulas.forward_flops);
   }
   return text;
 }
