@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
@@ -121,19 +123,19 @@ class Places {
 class RankWriter {
  public:
   RankWriter(const programs::StreamPrograms& programs, const Places& places, Expansions& expansions, std::uint32_t rank,
-             const std::string& name, std::string& text, std::size_t& lines)
+             const std::string& name, std::ostream& out, std::size_t& lines)
       : programs_(programs),
         places_(places),
         expansions_(expansions),
         rank_(rank),
         name_(name),
-        text_(text),
+        out_(out),
         lines_(lines) {}
 
   void write() {
     const programs::RankProgram& program = programs_.programs[programs_.ranks.program_of_rank[rank_]];
     if (program.streams.size() > 256) throw InputError("has more than 256 streams, and GOAL 256 cpus", name_);
-    text_ += fmt::format("\nrank {} {{\n", rank_);
+    out_ << fmt::format("\nrank {} {{\n", rank_);
     std::vector<std::int64_t> last(program.streams.size(), -1);
     for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
       const programs::StreamOp& op = program.ops[i];
@@ -144,14 +146,13 @@ class RankWriter {
       last[op.stream] = i;
       write(i, op, after);
     }
-    text_ += "}\n";
+    out_ << "}\n";
   }
 
  private:
   void line(const std::string& line) {
     if (++lines_ > kMaxLines) throw InputError("has more than 100,000,000 lines as GOAL", name_);
-    text_ += line;
-    text_ += '\n';
+    out_ << line << '\n';
   }
 
   /// Operations are o0, o1, ...; of those that are written as several, that one is the last.
@@ -241,25 +242,31 @@ class RankWriter {
   Expansions& expansions_;
   std::uint32_t rank_;
   const std::string& name_;
-  std::string& text_;
+  std::ostream& out_;
   std::size_t& lines_;
   std::map<std::pair<std::uint32_t, bool>, std::uint64_t> tags_;  // used, by dimension and end
 };
 
 }  // namespace
 
-std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,
-                      const GoalAlgorithms& algorithms) {
+void write_goal(std::ostream& out, const programs::StreamPrograms& programs, const std::string& name,
+                const GoalAlgorithms& algorithms) {
   const auto ranks = static_cast<std::uint32_t>(programs.ranks.program_of_rank.size());
   if (programs.ranks.dimensions.size() >= kMaxDimensions)
     throw InputError(fmt::format("has more than {} dimensions, and GOAL no tags for them", kMaxDimensions - 1), name);
   const Places places(programs);
   Expansions expansions(algorithms, name);
-  std::string text = fmt::format("num_ranks {}\n", ranks);
+  out << fmt::format("num_ranks {}\n", ranks);
   std::size_t lines = 0;
   for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    RankWriter(programs, places, expansions, rank, name, text, lines).write();
-  return text;
+    RankWriter(programs, places, expansions, rank, name, out, lines).write();
+}
+
+std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,
+                      const GoalAlgorithms& algorithms) {
+  std::ostringstream text;
+  write_goal(text, programs, name, algorithms);
+  return std::move(text).str();
 }
 
 }  // namespace manyworlds::experiments::goal

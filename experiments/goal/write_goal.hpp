@@ -1,6 +1,7 @@
 // Programs as GOAL, which LogGOPSim and ATLAHS run.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,16 @@ struct GoalAlgorithms {
   core::collective::Algorithm broadcast = core::collective::Algorithm::binomial_tree;  // and reduce
 };
 
-/// Returns the text of programs: kernels and copies as calc of whole nanoseconds on a cpu for each stream, transfers as
-/// send and recv with tags of their own, collectives as the transfers of an algorithm with their dependencies between a
-/// calc 0 that begins and one that ends them. Streams are stated by requires. Throws InputError for kernels and copies
-/// with no time, for more than 256 streams, 4,095 dimensions or 100,000,000 lines, and for an algorithm that does not
-/// do a kind, has switches, or has a member wait for a transfer of others.
+/// Writes the text of programs, line by line: kernels and copies as calc of whole nanoseconds on a cpu for each stream,
+/// transfers as send and recv with tags of their own, collectives as the transfers of an algorithm with their
+/// dependencies between a calc 0 that begins and one that ends them. Streams are stated by requires. Throws InputError
+/// for kernels and copies with no time, for more than 256 streams, 4,095 dimensions or 100,000,000 lines, and for an
+/// algorithm that does not do a kind, has switches, or has a member wait for a transfer of others; what came before is
+/// written then.
+void write_goal(std::ostream& out, const programs::StreamPrograms& programs, const std::string& name,
+                const GoalAlgorithms& algorithms = {});
+
+/// Returns that text.
 std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,
                       const GoalAlgorithms& algorithms = {});
 

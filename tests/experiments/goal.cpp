@@ -169,6 +169,36 @@ TEST_CASE("the programs of drawn experiments, written as GOAL, are schedules who
   }
 }
 
+TEST_CASE("programs are written as GOAL line by line, and no text of them is held") {
+  class LongestWrite final : public std::streambuf {
+   public:
+    std::string text;
+    std::streamsize longest = 0;
+
+   private:
+    std::streamsize xsputn(const char* data, std::streamsize count) override {
+      longest = std::max(longest, count);
+      text.append(data, static_cast<std::size_t>(count));
+      return count;
+    }
+    int_type overflow(int_type c) override {
+      text.push_back(traits_type::to_char_type(c));
+      return c;
+    }
+  };
+  const programs::StreamPrograms programs = programs::parse_program_file(
+      "{\"manyworlds_program\":1,\"name\":\"one\"}\n{\"dimension\":\"c\"}\n"
+      "{\"groups\":\"c\",\"ranks\":[[0,1,2,3]]}\n{\"program\":\"p\",\"ranks\":\"0-3\",\"streams\":[\"s\"]}\n"
+      "{\"collective\":\"all_reduce\",\"in\":\"c\",\"bytes\":65536,\"stream\":\"s\"}\n",
+      "one");
+  LongestWrite buffer;
+  std::ostream out(&buffer);
+  write_goal(out, programs, "one");
+  CHECK(buffer.text == goal_text(programs, "one"));
+  CHECK(buffer.text.size() > 1'000);
+  CHECK(buffer.longest < 100);
+}
+
 TEST_CASE("what is wrong in a text of GOAL is said with its line") {
   CHECK(error("") == "g.goal:1: has no num_ranks");
   CHECK(error("rank 0 {\n}\n") == "g.goal:1: has a rank before num_ranks");

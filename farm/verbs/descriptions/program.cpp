@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -251,11 +252,19 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
   return options;
 }
 
-/// Writes a text to a file.
+/// Writes a text to a file, and leaves none with a part of it if that fails.
 template <class Write>
 void write_file(const std::string& path, const Write& write) {
   std::ofstream file(path, std::ios::binary);
-  write(file);
+  try {
+    write(file);
+  } catch (const core::InputError&) {
+    file.close();
+    std::error_code code;
+    if (std::filesystem::is_regular_file(std::filesystem::symlink_status(path, code)))
+      std::filesystem::remove(path, code);
+    throw;
+  }
   if (!file.flush()) throw core::InputError("cannot be written", path);
 }
 
@@ -290,7 +299,7 @@ void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& 
     write_file(parsed["to"].as<std::string>(), [&](std::ostream& file) { write_program_file(file, programs); });
   if (parsed.count("goal") > 0)
     write_file(parsed["goal"].as<std::string>(),
-               [&](std::ostream& file) { file << experiments::goal::goal_text(programs, programs.name); });
+               [&](std::ostream& file) { experiments::goal::write_goal(file, programs, programs.name); });
   if (parsed.count("chakra") > 0) experiments::chakra::write_trace_files(programs, parsed["chakra"].as<std::string>());
 }
 
