@@ -1,5 +1,6 @@
 // Names and defaults are those of deepspeedai/Megatron-DeepSpeed @4efb479, megatron/arguments.py, and of
-// deepspeed.add_config_arguments().
+// deepspeed.add_config_arguments(); pp-partition-method is of bigscience-workshop/Megatron-DeepSpeed, which hands it to
+// DeepSpeed's PipelineModule.
 #include "experiments/deepspeed/arguments.hpp"
 
 #include <algorithm>
@@ -28,6 +29,9 @@ std::vector<KnownName> mapped_arguments() {
       {"use-flash-attn-triton", attention, "flash"},
       {"use-flash-attn-v2", attention, "flash2"},
       {"no-pipeline-parallel", "strategy.pp", "only with one pipeline rank"},
+      {"pp-partition-method", "strategy.split",
+       "of BigScience's fork: uniform (even), parameters (by_parameters), type:transformer (even; the default), "
+       "type:transformer or embedding (light_ends)"},
   };
 }
 

@@ -49,6 +49,7 @@ class LaunchReader {
   void add(const std::string& name, const std::string& value, const std::string& because);
   void check_experts();
   void read_attention();
+  void read_partition();
   std::string setting(const std::string& key) const;
   std::int64_t size(const std::string& key) const { return shell::integer_of(setting(key)).value_or(1); }
   bool read_config();
@@ -82,6 +83,7 @@ Job LaunchReader::read() {
   job_.irrelevant += irrelevant_;
   job_.mapped += own_.size() - static_cast<std::size_t>(irrelevant_);
   read_attention();
+  read_partition();
   if (find("no-pipeline-parallel") != nullptr && size("strategy.pp") > 1)
     fail("no-pipeline-parallel", " goes with one pipeline rank, not with " + setting("strategy.pp"));
   std::erase_if(job_.settings, [](const JobSetting& one) {
@@ -170,6 +172,31 @@ void LaunchReader::read_attention() {
     if (find(name) != nullptr) kernel = one, because = name;
   std::erase_if(job_.settings, [](const JobSetting& one) { return one.key == "strategy.stack.attention"; });
   job_.settings.push_back({"strategy.stack.attention", kernel, because.empty() ? Place{} : find(because)->place});
+}
+
+/// Reads which layers a stage has. DeepSpeed counts the modules of a list, in which embedding, last norm and head stand
+/// beside the layers; those of the types that a method names, or all of them.
+void LaunchReader::read_partition() {
+  constexpr const char* kMethod = "pp-partition-method";
+  const Argument* one = find(kMethod);
+  if (one == nullptr) return;
+  const std::string method = text(kMethod);
+  std::string split;
+  for (const auto& [name, here] : {std::pair("uniform", "even"),
+                                   {"parameters", "by_parameters"},
+                                   {"type:transformer", "even"},
+                                   {"type:transformer|embedding", "light_ends"}})
+    if (method == name) split = here;
+  if (split.empty())
+    fail(kMethod, fmt::format(" {}: stages by modules of other types are not modelled; known are uniform, parameters, "
+                              "type:transformer and type:transformer|embedding",
+                              shell::shown(method)));
+  std::erase_if(job_.settings, [](const JobSetting& setting) { return setting.key == "strategy.split"; });
+  job_.settings.push_back({"strategy.split", split, one->place});
+  if (method == "uniform")
+    job_.notes.push_back(
+        "assumed: --pp-partition-method uniform deals out the layers; DeepSpeed counts embedding, last norm and head "
+        "among them");
 }
 
 std::string LaunchReader::setting(const std::string& key) const {

@@ -261,7 +261,8 @@ std::vector<NameGroup> other_arguments() {
        "train-sample-idx-path= train-shuffle-idx-path= universal-checkpoint use-dataset-only= "
        "use-flash-attn-builder use-pin-memory use-tutel zero-allgather-bucket-size= zero-contigious-gradients "
        "zero-reduce-bucket-size= zero-reduce-scatter "
-       "no-pipeline-parallel topk= use-flash-attn-triton use-flash-attn-v1 use-flash-attn-v2 zero-stage=0 "},
+       "no-pipeline-parallel pp-partition-method= topk= use-flash-attn-triton use-flash-attn-v1 use-flash-attn-v2 "
+       "zero-stage=0 "},
       {Fate::refused, "layers of two precisions are not modelled",
        "disable-fp8-wgrad first-last-layers-bf16 fp16-lm-cross-entropy fp32-residual-connection "
        "fp8-interval=1 fp8-output-proj no-fp8-wgrad "},

@@ -188,6 +188,15 @@ TEST_CASE("a script of Megatron-DeepSpeed is Megatron-LM's arguments with DeepSp
     INFO(key);
     CHECK(value_of(job, key) == value);
   }
+  const auto split_of = [](const std::string& method) {
+    const std::string pipelined = "--pipeline-model-parallel-size 2";
+    return value_of(job_of(script(pipelined + " --pp-partition-method '" + method + "'", config(1)), 0, "train.sh"),
+                    "strategy.split");
+  };
+  CHECK(split_of("uniform") == "even");
+  CHECK(split_of("parameters") == "by_parameters");
+  CHECK(split_of("type:transformer") == "even");
+  CHECK(split_of("type:transformer|embedding") == "light_ends");
   const auto why = [](const std::string& arguments, const std::string& written) {
     return refusal(script(arguments, written), 0, "train.sh", "");
   };
@@ -195,6 +204,9 @@ TEST_CASE("a script of Megatron-DeepSpeed is Megatron-LM's arguments with DeepSp
         ":7: --num-experts 8: DeepSpeed's experts (in every second layer, tokens sent by einsum) are not modelled; 1 "
         "is a "
         "dense model");
+  CHECK(why("--pp-partition-method type:mlp", config(1)) ==
+        ":7: --pp-partition-method type:mlp: stages by modules of other types are not modelled; known are uniform, "
+        "parameters, type:transformer and type:transformer|embedding");
   CHECK(why("--zero-stage 3", config(1)) == ":7: --zero-stage 3, but the configuration has stage 1");
   CHECK(why("", config(1, "\"train_batch_size\": 32")) ==
         ":5: train_batch_size makes train_batch_size 32, but the arguments have 64");
