@@ -150,6 +150,7 @@ Violation unfit_for_generation(const ExperimentConfig& e) {
   if (s.cp > 1) return fmt::format("cp {}", s.cp);
   if (s.sequence_parallel && s.tp > 1) return "sequence_parallel true";
   if (s.stack.attention == core::workload::AttentionKernel::unfused) return "attention unfused";
+  if (!s.stack.grouped_query_fusion) return "grouped_query_fusion false";
   return e.configuration.model.documents ? Violation("documents") : std::nullopt;
 }
 
@@ -192,10 +193,12 @@ std::vector<Rule> inference_rules() {
           "inference generation needs layers of causal attention without chunks, feed-forward networks and "
           "experts over the model's own sequence: what other parts keep from token to token is not modelled",
           [](const ExperimentConfig& e) { return part_without_cache(e.configuration.model); }, is_generation),
-      inference_rule("generation_layout", "model.inference",
-                     "inference generation needs fused attention, cp 1, no sequence_parallel and no documents: a cache "
-                     "is not divided over a context, and one new token of a sample is on all tensor ranks",
-                     unfit_for_generation, is_generation),
+      inference_rule(
+          "generation_layout", "model.inference",
+          "inference generation needs fused attention, also of heads that share keys, cp 1, no "
+          "sequence_parallel and no documents: a cache is not divided over a context, and one new token of a "
+          "sample is on all tensor ranks",
+          unfit_for_generation, is_generation),
   };
 }
 

@@ -290,6 +290,8 @@ const std::vector<Breach> kBreaches{
       "strategy.cp_comm=all_gather"}},
     {"generation_layout",
      {"model.inference=generation", "strategy.stack.attention=flash2", "documents={constant: {length: 20}}"}},
+    {"generation_layout",
+     {"model.inference=generation", "strategy.stack={attention: flash2, grouped_query_fusion: false}"}},
     {"two_level_needs_levels", {"collectives.all_reduce=two_level"}},
     {"hashed_paths", {"transport.ecmp_hash_seeds=same"}},
     {"hashed_paths", {"transport.routing=spray", "transport.ecmp_weights=rate"}},

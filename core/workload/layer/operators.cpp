@@ -149,6 +149,8 @@ std::int64_t model_flops_per_sequence(const Model& model) {
                                                        : 3,
                      head_tokens = is_generation(model) ? 1 : model.sequence;
   std::int64_t sum = outputs * 2 * head_passes * head_tokens * model.hidden * model.vocabulary;
+  Strategy strategy;  // unfused attention computes all pairs of a sample; what generates counts those that are seen
+  if (is_generation(model)) strategy.stack.attention = AttentionKernel::cudnn;
   std::map<std::pair<LayerKind, bool>, std::int64_t> flops;
   Model balanced = model;
   balanced.routing = nullptr;
@@ -157,7 +159,7 @@ std::int64_t model_flops_per_sequence(const Model& model) {
     const bool is_forward_only = forward_only-- > 0;
     const auto [known, is_new] = flops.try_emplace({kind, is_forward_only}, 0);
     if (is_new) {
-      std::vector<Operator> operators = layer_operators(balanced, Strategy{}, kind);
+      std::vector<Operator> operators = layer_operators(balanced, strategy, kind);
       if (is_forward_only) keep_forward_only(operators);
       known->second = matrix_flops(operators);
     }
