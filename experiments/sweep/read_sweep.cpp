@@ -31,8 +31,21 @@ constexpr const char* kAssume = "assume";
 }  // namespace
 
 void SweepReader::read(const std::string& text, const std::vector<std::string>& overrides) {
-  const Node root = import::parse_yaml(text, file_);
   sweep_.text = text;
+  read_document(import::parse_yaml(text, file_), overrides);
+}
+
+void SweepReader::read(const ComposedDocument& document, const std::vector<std::string>& overrides) {
+  sweep_.text = document.text;
+  changes_ = document.changes;
+  for (const auto& [path, text] : document.files) {
+    input_bytes_ += text.size();
+    inputs_->emplace(path, text);
+  }
+  read_document(document.root, overrides);
+}
+
+void SweepReader::read_document(const Node& root, const std::vector<std::string>& overrides) {
   sweep_.overrides = overrides;
   for (const std::string& given : overrides) read_assume_override(given);
   read_top(root);
@@ -71,6 +84,7 @@ void SweepReader::read_top(const Node& root) {
   Assigner assigner(catalog_, base_, &places_, practice());
   assigner.defaults();
   assigner.assign_base(*base);
+  for (const Node& change : changes_) assigner.assign_base(change);
   const Node *axes = root.find("axes"), *zip = root.find("zip"), *where = root.find("where");
   factors_ = read_factors(axes, zip);
   sweep_.single = factors_.empty();
@@ -201,6 +215,13 @@ Sweep parse_sweep(const std::string& text, const std::string& file, const std::v
   const ExtendedCatalog extended(catalog, text, file, overrides);
   SweepReader reader(file, extended.get(), options);
   reader.read(text, overrides);
+  return reader.list();
+}
+
+Sweep compose_sweep(const ComposedDocument& document, const std::string& file,
+                    const std::vector<std::string>& overrides, const Catalog& catalog, const ReadOptions& options) {
+  SweepReader reader(file, catalog, options);
+  reader.read(document, overrides);
   return reader.list();
 }
 

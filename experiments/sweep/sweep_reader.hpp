@@ -14,6 +14,7 @@
 #include "experiments/axes/sampling.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/sweep/columns.hpp"
+#include "experiments/sweep/composed_document.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments {
@@ -29,6 +30,8 @@ class SweepReader {
 
   /// Reads everything but the points.
   void read(const std::string& text, const std::vector<std::string>& overrides);
+  /// Reads a document that was composed of others.
+  void read(const ComposedDocument& document, const std::vector<std::string>& overrides);
   /// Returns the sweep of all points, or of the sample that is asked for. No other function may be called after it.
   Sweep list();
   /// Returns the sweep of these points, which are in the order of the grid; valid ones become experiments.
@@ -73,6 +76,7 @@ class SweepReader {
     import::Node value;
   };
 
+  void read_document(const import::Node& root, const std::vector<std::string>& overrides);
   void read_top(const import::Node& root);
   void read_overrides(const std::vector<std::string>& overrides);
   void read_override(const std::string& given);
@@ -109,6 +113,7 @@ class SweepReader {
   const Catalog& catalog_;
   ReadOptions options_;
   Sweep sweep_;
+  std::vector<import::Node> changes_;  // of `base`, each over what is before it
   Settings base_;
   Settings start_;  // base_, sharing the block of the first point
   Places places_;
