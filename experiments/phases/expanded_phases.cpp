@@ -78,6 +78,7 @@ class Expansion {
   void count_gpus() {
     const PhasesFile& file = expanded_.file;
     const std::int64_t all = gpus_of(settings_of(file, {}, overrides_, catalog_.get()));
+    if (all < 1) file.base.fail("'cluster' is missing, or has no GPUs: phases are on them");
     std::int64_t in_pools = 0;
     for (const Pool& pool : file.pools) {
       expanded_.gpus_of_pools.push_back(pool.gpus > 0 ? pool.gpus : all);

@@ -22,6 +22,7 @@ namespace manyworlds::farm::commands {
   entry(allocate)               \
   entry(ramp)                   \
   entry(design)                 \
+  entry(phases)                 \
   entry(report)                 \
   entry(export)                 \
   entry(diff)                   \

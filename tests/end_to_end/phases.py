@@ -1,0 +1,103 @@
+"""`manyworlds phases`: the examples of docs/phases.md on shared and on separate GPUs, and what is refused."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from program import ROOT, run
+
+EXAMPLES = ROOT / "experiments" / "rl"
+ANALYTIC = ("--set", "fidelity=analytic", "--in-process")
+SMALL = """name: small
+base:
+  model: {like: gpt3-1.3b, layers: 4}
+  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 4, nic_gbps: 400}
+  fidelity: analytic
+pools: {trainers: 4, generators: 4}
+phases:
+  - {name: rollout, kind: generation, on: generators, prompts: 8, responses: 2, prompt_tokens: 64, response_tokens: 33,
+     concurrent: 4, base: {strategy.tp: 2}}
+  - {name: update, kind: training, on: trainers, base: {strategy.tp: 4, strategy.micro_batch: 1}}
+  - {name: weights, kind: transfer, from: update, to: rollout, bucket: 64MiB}
+"""
+
+
+class Phases(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="manyworlds-phases-"))
+        cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
+
+    def phases(self, text, *words, expect=0):
+        (self.directory / "phases.yaml").write_text(text)
+        return run("phases", "phases.yaml", *words, directory=self.directory, expect=expect)
+
+    def told(self, file, *words):
+        return json.loads(run("phases", file, "--json", *words, directory=self.directory).stdout)
+
+    def test_phases_on_shared_gpus_follow_each_other(self):
+        told = self.told(EXAMPLES / "grpo-8b-shared.yaml", *ANALYTIC)
+        by_name = {phase["phase"]: phase for phase in told["phases"]}
+        begin = 0
+        for phase in told["phases"]:
+            self.assertAlmostEqual(phase["begin_s"], begin, places=9)
+            begin += phase["time_s"]
+        self.assertAlmostEqual(told["iteration_s"], begin, places=9)
+        self.assertAlmostEqual(sum(phase["share"] for phase in told["phases"]), 1, places=9)
+        self.assertAlmostEqual(told["pools"][0]["idle"], 0, places=9)
+        self.assertEqual(told["samples"], 2048)
+        self.assertAlmostEqual(told["samples_per_s"] * told["iteration_s"], 2048, places=6)
+        self.assertEqual(told["tokens"], by_name["rollout"]["tokens"] + 2048 * 128)
+        self.assertEqual((by_name["weights"]["time_s"], by_name["weights"]["transfer"]["buckets"]), (0, 0))
+        # Llama 3 8B in bf16, and what of it and of the optimizer's states of eight ranks passes the host link twice.
+        self.assertEqual(by_name["weights"]["transfer"]["weight_bytes"], 2 * 8_030_261_248)
+        self.assertGreater(by_name["update"]["host_bytes"], 2 * 2 * 8.03e9)
+        self.assertEqual(by_name["policy"]["host_bytes"], by_name["reference"]["host_bytes"])
+        self.assertEqual(by_name["rollout"]["host_bytes"], 0)
+
+    def test_pools_of_an_asynchronous_iteration_work_at_the_same_time(self):
+        told = self.told(EXAMPLES / "grpo-8b-separate.yaml", *ANALYTIC)
+        self.assertEqual(told["iteration_s"], max(pool["busy_s"] for pool in told["pools"]))
+        weights = told["phases"][-1]
+        self.assertEqual((weights["gpus"], weights["transfer"]["receivers"], weights["transfer"]["gathered_over"]), (16, 8, 1))
+        # No broadcast over one NIC of 50 GB/s is faster than its bytes.
+        self.assertGreater(weights["time_s"], weights["transfer"]["weight_bytes"] / 50e9)
+        busy = {pool["pool"]: pool["busy_s"] for pool in told["pools"]}
+        self.assertAlmostEqual(busy["generators"], told["phases"][0]["time_s"] + weights["time_s"], places=9)
+
+    def test_the_same_line_goes_on_and_ranks_change_nothing(self):
+        first = self.phases(SMALL, "-o", "one", "--in-process").stdout
+        self.assertEqual(self.phases(SMALL, "-o", "one", "--in-process").stdout, first)
+        self.assertEqual(self.phases(SMALL, "-o", "two", "-j", "2").stdout, first)
+        self.assertIn("gathered over 4 ranks, broadcast to 4 GPUs", first)
+
+    def test_another_layout_on_the_same_gpus_gathers_and_the_same_does_not(self):
+        shared = SMALL.replace("pools: {trainers: 4, generators: 4}\n", "").replace(" on: generators,", "").replace(" on: trainers,", "")
+        moved = json.loads(self.phases(shared, "--json", "-o", "moved", "--in-process").stdout)["phases"][-1]
+        self.assertEqual((moved["transfer"]["gathered_over"], moved["transfer"]["receivers"]), (4, 0))
+        self.assertGreater(moved["time_s"], 0)
+        same = shared.replace("strategy.tp: 2", "strategy.tp: 4")
+        self.assertEqual(json.loads(self.phases(same, "--json", "-o", "same", "--in-process").stdout)["phases"][-1]["time_s"], 0)
+
+    def test_what_is_wrong_is_said_on_one_line_with_its_place(self):
+        for old, new, message in (
+                ("prompts: 8", "promts: 8", "phases.yaml:8: unknown key 'promts'; did you mean 'prompts'"),
+                ("response_tokens: 33", "response_tokens: 0", "phases.yaml:8: 'response_tokens' must be an integer from 1"),
+                ("kind: training", "kind: trainin", "'kind' must be one of training, scoring, generation, transfer"),
+                ("on: trainers, base", "on: trainer, base", "phases.yaml:10: 'on': unknown pool 'trainer'; did you mean 'trainers'"),
+                ("trainers: 4, generators: 4", "trainers: 4, generators: 8",
+                 "phases.yaml:6: 'pools' have 12 GPUs together, and 'cluster' of 'base' has 8"),
+                ("base: {strategy.tp: 4", "base: {strategy.tp: 3", "phases.yaml:10: phase 'update': its strategy of tp 3 x pp 1 x cp 1"),
+                ("base: {strategy.tp: 4", "base: {strategy.tq: 4", "phases.yaml:10: unknown key 'strategy.tq'; did you mean"),
+                ("from: update", "from: updat", "phases.yaml:11: 'from': unknown phase 'updat'; did you mean 'update'"),
+                ("bucket: 64MiB", "steps: 2", "it is of training and scoring, and this phase is of kind transfer")):
+            self.assertIn(old, SMALL)
+            done = self.phases(SMALL.replace(old, new, 1), "--in-process", expect=2)
+            self.assertIn(message, done.stderr)
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
