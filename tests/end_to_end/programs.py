@@ -26,7 +26,7 @@ axes:
     - {rail_optimized: {oversubscription: 2, nodes_per_pod: 2}}
     - {fat_tree: {leaf_hosts: 4, oversubscription: 1}}
     - {fat_tree: {leaf_hosts: 4, oversubscription: 4}}
-  cluster.nic_gbps: {range: [16, 400, "+16"]}
+  cluster.nic_gbps: {range: [16, 400, "+48"]}
   collectives.all_reduce: [ring, double_tree]
 objective: step_time_s
 """
@@ -154,14 +154,14 @@ class Programs(unittest.TestCase):
         results = self.directory / "runs" / "fabrics" / "results.h5"
         first = answer_digest(results)
         steps = {row[0] for row in self.rows("fabrics", "step_time_s")}
-        self.assertGreater(len(steps), 100)
+        self.assertGreater(len(steps), 36)
         with h5py.File(results) as file:
-            self.assertEqual(len(file["experiments"]["id"]), 200)
+            self.assertEqual(len(file["experiments"]["id"]), 72)
             kernels = file["subsimulations/kernels"]["parameters"][:].tolist()
         self.assertEqual(len(kernels), 3)  # however many fabrics
         axes = ("topology", "topology.oversubscription", "cluster.nic_gbps", "collectives.all_reduce")
         known = {row[:4]: row[4:] for row in self.rows("fabrics", *axes, "step_time_ps", "link_hops")}
-        few = FABRICS.replace('{range: [16, 400, "+16"]}', "[16, 208]")
+        few = FABRICS.replace('{range: [16, 400, "+48"]}', "[16, 208]")
         for name, words in (("alone", ("--no-sharing",)), ("coupled", ("--set", "composition=coupled"))):
             (self.directory / f"{name}.yaml").write_text(few.replace("name: fabrics", f"name: {name}"))
             run("sweep", f"{name}.yaml", *words, "-j", 1, "--store", "none", directory=self.directory)
@@ -175,7 +175,7 @@ class Programs(unittest.TestCase):
     def test_the_critical_path_adds_up_to_the_step(self):
         (self.directory / "job.jsonl").write_text(job())
         (self.directory / "fabrics.yaml").write_text(FABRICS)
-        words = ("run", "fabrics.yaml", "--experiment", 150, "--critical-path")
+        words = ("run", "fabrics.yaml", "--experiment", 54, "--critical-path")
         told = json.loads(run(*words, "--json", directory=self.directory).stdout)
         path = told["critical_path"]
         self.assertAlmostEqual(sum(row["s"] for row in path["sums"]), told["step_time_s"], delta=1e-11)
