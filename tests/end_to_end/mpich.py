@@ -70,7 +70,7 @@ class WithMpich(unittest.TestCase):
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(program.kill_all, mark)
         journal = self.directory / "killed/journal"
-        deadline = time.time() + 120
+        deadline = time.time() + program.PATIENCE_S
         while not any(path.stat().st_size > 2000 for path in (journal.iterdir() if journal.exists() else ())):
             self.assertLess(time.time(), deadline)
             self.assertIsNone(process.poll(), "it ended before it could be killed")
