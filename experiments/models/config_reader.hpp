@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/models/layer_list.hpp"
+#include "experiments/layers/layer_list.hpp"
 #include "experiments/models/model_config.hpp"
 #include "experiments/text/yaml.hpp"
 

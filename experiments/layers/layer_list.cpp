@@ -1,4 +1,4 @@
-#include "experiments/models/layer_list.hpp"
+#include "experiments/layers/layer_list.hpp"
 
 #include <fmt/format.h>
 
