@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/memory/allocator.hpp"
 #include "core/workload/build/replica_traffic.hpp"
+#include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/model/architecture.hpp"
@@ -148,6 +149,14 @@ EmbeddingHeadBytes forward_head_bytes(const Model& model, const Strategy& strate
   return embedding_head;
 }
 
+/// Replaces what a cross entropy has of the logits by what the divergence from a teacher has of both models' logits,
+/// beside the cross entropy's if there is one too: they are computed one after the other.
+void add_distillation(EmbeddingHeadBytes& bytes, const Model& model, const RankShapes& shapes) {
+  const std::int64_t saved = workload::has_cross_entropy(model) ? bytes.saved_logits : 0;
+  bytes.saved_logits = saved + workload::kDistillationSavedBytes * shapes.logits();
+  bytes.transient_logits = workload::distillation_transient_bytes(shapes) * shapes.logits();
+}
+
 }  // namespace
 
 EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& strategy) {
@@ -159,7 +168,10 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   std::vector<Operator> head = workload::head_operators(model, strategy);
   if (head.empty()) return embedding_head;
   for (Operator& each : head)
-    if (each.name == "cross_entropy") each.saved_bytes -= 4 * logits;
+    if (each.name == "cross_entropy")
+      each.saved_bytes -= 4 * logits;
+    else if (each.name == "distillation_loss")
+      each.saved_bytes = 0;
   embedding_head.head_weight_gradient_inputs = weight_gradient_inputs(head);
   embedding_head.head = saved(head);
   embedding_head.saved_logits = 4 * logits;
@@ -167,6 +179,7 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.transient_logits = transient_logit_bytes(strategy.stack) * logits;
   embedding_head.logits_gradient = 2 * logits;
   // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
+  if (model.teacher) add_distillation(embedding_head, model, shapes);
   const std::int64_t gradient_bytes = workload::is_frozen(model) ? 0 : table_bytes;
   embedding_head.head_working = gradient_bytes + shapes.hidden_bytes();
   if (shapes.sequence_parallel) embedding_head.head_working += shapes.hidden_bytes() + shapes.boundary_bytes();
@@ -181,7 +194,7 @@ std::int64_t shared_buffer_bytes(const Model& model, const Strategy& strategy) {
       const workload::PartOnRank on_rank = part_on_rank(branch, strategy, 0);
       maximum = std::max(maximum, branch.part.shared_buffer_bytes(on_rank));
     });
-  return maximum;
+  return model.teacher ? std::max(maximum, shared_buffer_bytes(*model.teacher, strategy)) : maximum;
 }
 
 }  // namespace manyworlds::core::memory

@@ -10,6 +10,7 @@
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/model/distillation.hpp"
 #include "core/workload/model/documents.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 
@@ -54,6 +55,14 @@ void write_external_inputs(sharing::KeyWriter& writer, const Configuration& conf
   if (configuration.model.routing) writer.text("routing").key(configuration.model.routing->key);
   if (configuration.model.documents) writer.text("documents").key(configuration.model.documents->key);
   if (configuration.strategy.written) writer.text("schedule").key(workload::key_of(*configuration.strategy.written));
+}
+
+/// Writes the model that teaches, if there is one.
+void write_teacher(sharing::KeyWriter& writer, const workload::Model& model) {
+  if (!model.teacher) return;
+  writer.text("teacher");
+  write_options(writer, workload::model_options().read(*model.teacher));
+  write_options(writer, workload::teacher_options().read(workload::teacher_of(model)));
 }
 
 /// Writes the measured times of kernels, in program order. Rows of the table that match no kernel do not affect the
@@ -111,10 +120,11 @@ OptionSet strategy_values(const workload::Strategy& strategy) {
   return values;
 }
 
-/// Returns the options of a model. What is trained is none of them where all weights are, nor what is generated where
-/// nothing is, for the same reason.
+/// Returns the options of a model but its teacher. What is trained is none of them where all weights are, nor what is
+/// generated where nothing is, for the same reason.
 OptionSet model_values(const workload::Model& model) {
   OptionSet values = workload::model_options().read(model);
+  values.erase("teacher");
   if (!workload::is_frozen(model)) values.erase("frozen"), values.erase("lora_rank"), values.erase("lora_weights");
   if (!workload::is_inference(model)) values.erase("inference"), values.erase("cached_tokens");
   return values;
@@ -128,6 +138,7 @@ void write_configuration(sharing::KeyWriter& writer, const Configuration& config
     return;
   }
   write_options(writer, model_values(configuration.model));
+  write_teacher(writer, configuration.model);
   write_options(writer, strategy_values(configuration.strategy));
   write_options(writer, workload::stack_options().read(configuration.strategy.stack));
   write_options(writer, compute::gpu_options().read(configuration.gpu));

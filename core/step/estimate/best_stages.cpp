@@ -295,6 +295,7 @@ std::vector<std::int64_t> dealt_to_stages(const Strategy& strategy, const std::v
 
 std::string why_stages_are_fixed(const Model& model, const Strategy& strategy) {
   const workload::ScheduleType& type = workload::schedule_type(strategy.schedule);
+  if (model.teacher) return "a teacher's layers are dealt out evenly";
   if (strategy.stage_copies() > 1) return "two ranks hold the same layers";
   if (type.needs_costs || strategy.written) return "the order of its passes depends on them";
   if (strategy.virtual_stages > 1 && !is_uniform(model))

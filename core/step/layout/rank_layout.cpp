@@ -72,7 +72,8 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           s.etp,
           configuration.gpus_per_node,
           workload::stages_share_table(configuration.model),
-          configuration.model.has_experts() || workload::has_tables(configuration.model),
+          configuration.model.has_experts() || workload::has_tables(configuration.model) ||
+              (configuration.model.teacher && configuration.model.teacher->has_experts()),
           s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
           s.cp_comm != ContextExchange::ring || workload::trades_tokens(configuration.model),
           s.virtual_stages > 1 && s.stage_placement() == workload::StagePlacement::loop,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
@@ -70,17 +71,24 @@ PhaseList weight_gradient_work(const PhaseList& backward, bool wanted) {
 
 class StageBuilder {
  public:
-  /// Without a GPU kernels get no cost.
+  /// Adds to `parts`. Without a GPU kernels get no cost. `is_teacher`: of embedding and head, too, the forward passes
+  /// alone are wanted, and there is no loss.
   StageBuilder(const Model& model, const Strategy& strategy, const compute::Gpu* gpu, std::int64_t expert_rank,
-               KernelCosts* costs)
-      : model_(model), strategy_(strategy), gpu_(gpu), expert_rank_(expert_rank), costs_(costs) {}
+               KernelCosts* costs, std::vector<PartWork>& parts, bool is_teacher = false)
+      : model_(model),
+        strategy_(strategy),
+        gpu_(gpu),
+        expert_rank_(expert_rank),
+        costs_(costs),
+        parts_(parts),
+        is_teacher_(is_teacher) {}
 
   // Only layers are recomputed: what embedding and head save is small, or the logits themselves.
   ModelPart embedding() {
     return add_end("embedding", embedding_operators(model_, strategy_), embedding_parameters(model_, strategy_.tp));
   }
   ModelPart head() {
-    return add_end("head", head_operators(model_, strategy_),
+    return add_end("head", is_teacher_ ? teacher_head_operators(model_, strategy_) : head_operators(model_, strategy_),
                    head_parameters(model_, strategy_.tp, strategy_.stages().first_and_last_share_rank()));
   }
   /// Megatron-LM makes this copy of the table before the stage's layers, so that its gradient is among the last.
@@ -101,12 +109,12 @@ class StageBuilder {
     parts_[known->second].offloaded_bytes = offloaded;
     return known->second;
   }
-  std::vector<PartWork> take() { return std::move(parts_); }
 
  private:
   /// Adds the embedding or the head.
   ModelPart add_end(std::string_view name, std::vector<Operator> operators, std::int64_t parameters) {
     const bool trained = !is_frozen(model_);
+    if (is_teacher_) keep_forward_only(operators);
     return add(name, std::move(operators), {}, {parameters, 0}, {trained ? parameters : 0, 0}, trained);
   }
 
@@ -119,7 +127,7 @@ class StageBuilder {
                     weight_gradient_work(backward, false),
                     weight_gradient_work(backward, true),
                     parameters,
-                    trained};
+                    is_teacher_ ? Parameters{} : trained};
     for (auto each = operators.rbegin(); each != operators.rend(); ++each)
       if (each->factors) result.factors.push_back(std::move(*each->factors));
     for (const Operator& each : operators) {
@@ -135,19 +143,34 @@ class StageBuilder {
   const compute::Gpu* gpu_;
   const std::int64_t expert_rank_;
   KernelCosts* costs_;
-  std::vector<PartWork> parts_;
+  std::vector<PartWork>& parts_;
+  const bool is_teacher_;
   std::map<std::tuple<LayerKind, ActivationPolicy, bool>, ModelPart> layers_;  // the last: forward only
 };
+
+/// Puts the teacher's parts of a chunk, which run first, in front of the student's.
+void add_teacher(std::vector<ModelPart>& chunk, StageBuilder& builder, const Model& teacher, const Strategy& strategy,
+                 std::int64_t stage, std::int64_t chunk_index) {
+  const StageMap stages = strategy.stages();
+  if (stages.is_first(stage, chunk_index)) chunk.push_back(builder.embedding());
+  for (const LayerKind kind : chunk_layers(teacher, strategy, stage, chunk_index))
+    chunk.push_back(builder.layer(kind, {}, true));
+  if (stages.is_last(stage, chunk_index)) chunk.push_back(builder.head());
+}
 
 StageWork built_stage_work(const Model& model, const Strategy& strategy, const compute::Gpu* gpu, RankClass rank_class,
                            KernelCosts* costs) {
   const std::int64_t stage = rank_class.stage;
-  StageBuilder builder(model, strategy, gpu, rank_class.expert_rank, costs);
   StageWork work;
+  StageBuilder builder(model, strategy, gpu, rank_class.expert_rank, costs, work.parts);
+  const Strategy of_teacher = teacher_strategy(strategy);
+  StageBuilder teacher(model.teacher ? *model.teacher : model, of_teacher, gpu, rank_class.expert_rank, costs,
+                       work.parts, true);
   const StageMap stages = strategy.stages();
   const std::int64_t forward_only = forward_only_layers(model, strategy);
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     std::vector<ModelPart>& parts = work.chunks.emplace_back();
+    if (model.teacher) add_teacher(parts, teacher, *model.teacher, of_teacher, stage, chunk);
     if (stages.is_first(stage, chunk)) parts.push_back(builder.embedding());
     if (stages.is_last(stage, chunk) && table_copy_parameters(model, strategy) > 0)
       parts.push_back(builder.table_copy());
@@ -162,7 +185,6 @@ StageWork built_stage_work(const Model& model, const Strategy& strategy, const c
   std::sort(work.model_order.begin(), work.model_order.end(), [&](std::size_t a, std::size_t b) {
     return stages.of(stage, static_cast<std::int64_t>(a)) < stages.of(stage, static_cast<std::int64_t>(b));
   });
-  work.parts = builder.take();
   work.cuda_graphs = strategy.stack.cuda_graphs;
   work.launch_times = strategy.stack.launch_times();
   work.has_embedding_and_head = stages.has_first(stage) && stages.has_last(stage);

@@ -1,5 +1,6 @@
 #include "core/workload/layer/layer_parameters.hpp"
 
+#include "core/workload/layer/distillation.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
@@ -84,7 +85,8 @@ Parameters stage_parameters(const Model& model, const Strategy& strategy, std::i
   if (stages.has_last(stage))
     sum.dense += head_parameters(model, strategy.tp, stages.first_and_last_share_rank()) +
                  table_copy_parameters(model, strategy);
-  return sum;
+  const Parameters of_teacher = teacher_parameters(model, strategy, stage);
+  return {sum.dense + of_teacher.dense, sum.experts + of_teacher.experts};
 }
 
 std::int64_t model_parameters(const Model& model) {

@@ -9,7 +9,7 @@
 
 namespace manyworlds::core::workload {
 
-/// Returns the parameters of the whole model with unpadded vocabulary: the number that papers print.
+/// Returns the parameters of the whole model without its teacher, with unpadded vocabulary: what papers print.
 std::int64_t model_parameters(const Model& model);
 
 /// Returns the parameters that a token visits: only experts_per_token of the experts of a layer count, and of embedding
@@ -24,7 +24,7 @@ Parameters layer_parameters(const Model& model, const Strategy& strategy, LayerK
 /// (sequence parallelism): all replicated ones, parts that they share out by samples among them.
 std::int64_t replicated_layer_parameters(const Model& model, const Strategy& strategy, LayerKind kind);
 
-/// Returns all parameters of pipeline rank `stage` but those of embedding tables that ranks share out.
+/// Returns all parameters of pipeline rank `stage`, a teacher's too, but those of tables that ranks share out.
 Parameters stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage);
 
 /// Returns the parameters of the copy of the token table that the last stage embeds the tokens of multi-token

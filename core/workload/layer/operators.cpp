@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/workload/diffusion/modulated_norm.hpp"
+#include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/sufficient_factors.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
@@ -133,7 +134,8 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
   if (is_generation(model)) shapes.tokens = shapes.samples;  // the last one of each has logits
   for (std::int64_t output = 0; output < outputs; ++output) {
     operators.push_back(column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}));
-    operators.push_back(cross_entropy(shapes));
+    if (has_cross_entropy(model)) operators.push_back(cross_entropy(shapes));
+    if (model.teacher) operators.push_back(distillation_loss(shapes, has_cross_entropy(model)));
   }
   if (is_inference(model))
     drop_backward_passes(operators, 0);
@@ -165,7 +167,7 @@ std::int64_t model_flops_per_sequence(const Model& model) {
     }
     sum += known->second;
   }
-  return sum;
+  return model.teacher ? sum + forward_flops_per_sequence(*model.teacher) : sum;
 }
 
 }  // namespace manyworlds::core::workload

@@ -28,7 +28,7 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
 
 /// Returns the GEMM and attention FLOPs of one sequence, forward and backward, without recomputation, with unpadded
 /// vocabulary: the FLOPs of model FLOPs utilisation (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh)
-/// for GPT). Experts count as balanced. Frozen weights have no gradients.
+/// for GPT). Experts count as balanced. Frozen weights have no gradients, and a teacher a forward pass alone.
 std::int64_t model_flops_per_sequence(const Model& model);
 
 }  // namespace manyworlds::core::workload

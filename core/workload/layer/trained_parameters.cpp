@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/layer_kinds.hpp"
@@ -74,6 +75,8 @@ std::int64_t trained_replicated_parameters(const Model& model, const Strategy& s
 Parameters trained_stage_parameters(const Model& model, const Strategy& strategy, std::int64_t stage) {
   if (is_inference(model)) return {};
   Parameters trained = stage_parameters(model, strategy, stage);
+  const Parameters of_teacher = teacher_parameters(model, strategy, stage);
+  trained.dense -= of_teacher.dense, trained.experts -= of_teacher.experts;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     for (const LayerKind kind : chunk_layers(model, strategy, stage, chunk)) {
       if (!has_frozen_part(model, kind)) continue;

@@ -24,6 +24,9 @@ StageBoundary boundary_of(const Model& model, const Strategy& strategy, const Mo
   std::int64_t bytes = own.boundary_bytes();
   if (!same_states(stream, model))
     bytes = stream_shapes(stream, strategy).boundary_bytes() + (has_embedding(model) ? bytes : 0);
+  // One tensor has the hidden states of both models, and another one their gradients, zeros for the teacher's (ModelOpt
+  // @5a4242f, distill/plugins/megatron.py, get_tensor_shapes_adjust_fn_for_distillation()).
+  if (model.teacher) bytes += stream_shapes(*model.teacher, strategy).boundary_bytes();
   const std::int64_t ranks = own.scatters_transfers() ? own.tensor_parallel : 1;
   return {bytes, (bytes + ranks - 1) / ranks};
 }

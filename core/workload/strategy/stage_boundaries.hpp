@@ -17,7 +17,7 @@ struct StageBoundary {
 
 /// Returns what enters virtual stage `virtual_stage`, from 1: hidden states of the network that ends or goes on there.
 /// In front of the model's last network, and in networks of other sizes before it, embedded tokens go with them, as the
-/// embedding is in the first stage and the last network reads them.
+/// embedding is in the first stage and the last network reads them; a teacher's states go with the student's, too.
 StageBoundary stage_boundary(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);
 
 /// Returns the mean over all boundaries of virtual stages; of a single stage what the model's hidden states are.
