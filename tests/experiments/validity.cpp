@@ -277,7 +277,7 @@ const std::vector<Breach> kBreaches{
     {"inference_parts",
      {"strategy.tp=1", "model.inference=scoring", "model.architecture={blocks: {a: batch_norm}, layers: aaaa}"}},
     {"generation_parts",
-     {"model.inference=generation", "strategy.stack.attention=flash2",
+     {"strategy.tp=1", "model.inference=generation", "strategy.stack.attention=flash2",
       "model.architecture={blocks: {a: {mamba2: {heads: 4}}}, layers: aaaa}"}},
     {"generation_parts",
      {"model.inference=generation", "strategy.stack.attention=flash2",

@@ -13,11 +13,12 @@ using namespace manyworlds::tests;
 
 namespace {
 
-/// A drawn configuration that scores or generates, with experts by turns.
+/// A drawn configuration that scores, by turns in a context, with experts and latent attention, or generates.
 step::Configuration draw_inference(std::uint64_t seed) {
   step::Configuration result = draw_configuration(seed);
+  if (seed % 4 == 0) result = with_context_and_experts(result, seed / 4);
   workload::Strategy& s = result.strategy;
-  s.recompute = workload::Recompute::none;
+  s.recompute = workload::Recompute::none, s.stack.overlap_experts = false;
   if (s.replicas() > 1 && seed % 3 == 0) s.zero = static_cast<std::int64_t>(seed % 4);
   result.model.dropout = false;
   result.model.inference = seed % 2 == 0 ? workload::Inference::scoring : workload::Inference::generation;
@@ -27,7 +28,7 @@ step::Configuration draw_inference(std::uint64_t seed) {
     result.model.sequence = seed % 3 == 0 ? 128 : 1;
     result.model.cached_tokens = seed % 3 == 0 ? 0 : 100;
   }
-  if (seed % 5 < 2 && (s.tp == 1 || s.sequence_parallel)) {
+  if (seed % 4 != 0 && seed % 5 < 2 && (s.tp == 1 || s.sequence_parallel)) {
     result.model.experts = 8, result.model.experts_per_token = 2;
     s.ep = std::min<std::int64_t>(s.tp * s.dp, 8);
   }
