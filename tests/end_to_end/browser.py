@@ -20,8 +20,8 @@ def unavailable():
 class Browser:
     """`with Browser() as browser: browser.open(url)`; `dark`, and a width in CSS pixels, as the reader's system has."""
 
-    def __init__(self, dark=False, width=1280, height=900):
-        self.dark, self.width, self.height = dark, width, height
+    def __init__(self, **view):
+        self.view = view  # as see() takes it
 
     def __enter__(self):
         from selenium import webdriver
@@ -40,15 +40,20 @@ class Browser:
         self.driver = webdriver.Chrome(service=Service(DRIVER, log_path=os.devnull), options=options)
         self.driver.set_page_load_timeout(120)
         self.driver.set_script_timeout(120)
+        self.see(**self.view)
+        return self
+
+    def see(self, dark=False, width=1280, height=900):
+        """Another reader's system, and an empty page of which nothing is known yet."""
+        self.open("about:blank")
         self.command("Emulation.setEmulatedMedia", media="",
-                     features=[{"name": "prefers-color-scheme", "value": "dark" if self.dark else "light"}])
-        self.command("Emulation.setDeviceMetricsOverride", width=self.width, height=self.height, deviceScaleFactor=1,
-                     mobile=self.width < 600)
+                     features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.requests, self.complaints = [], []
         self.open("about:blank")
-        self.listen()  # to the browser's own first page
+        self.listen()  # to what was there before, such as the browser's own first page
         self.requests.clear()
-        return self
+        self.complaints.clear()
 
     def __exit__(self, *unused):
         self.driver.quit()

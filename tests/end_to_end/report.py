@@ -34,17 +34,20 @@ class Report(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.run_directory = cls.folder / "run"
-        run("sweep", SWEEPS / "first.yaml", "-o", cls.run_directory, "--set", "strategy.micro_batch=2", directory=cls.folder)
+        smaller = [word for key in ("strategy.micro_batch=2", "strategy.global_batch=256", "cluster.nodes=8") for word in ("--set", key)]
+        run("sweep", SWEEPS / "first.yaml", "-o", cls.run_directory, *smaller, directory=cls.folder)
         run("report", cls.run_directory, directory=cls.folder)
         cls.page = cls.run_directory / "report.html"
         cls.columns = columns_of(cls.run_directory / "results.h5")
+        cls.browser = browser.Browser().__enter__()
+        cls.addClassCleanup(cls.browser.__exit__)
 
     def opened(self, page, **view):
-        made = browser.Browser(**view).__enter__()
-        self.addCleanup(made.__exit__)
-        made.open(page.as_uri())
-        made.wait_for(READY)
-        return made
+        """The page in the browser of all tests, which takes longer to start than a page to be opened."""
+        self.browser.see(**view)
+        self.browser.open(page.as_uri())
+        self.browser.wait_for(READY)
+        return self.browser
 
     def assert_quiet(self, page, opened):
         """Nobody complained, and nothing was asked for but the page."""
