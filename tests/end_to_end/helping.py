@@ -24,7 +24,7 @@ base:
 """
 SWEEP = CONTENDED + """
 axes:
-  transport.ecn_pmax_ppm: [100000, 200000, 300000]
+  transport.ecn_pmax_ppm: [100000, 300000]
 """
 LONG = CONTENDED.replace("nodes: 8", "nodes: 16").replace("nic_gbps: 400", "nic_gbps: 200").replace("batch: 16", "batch: 32")
 
