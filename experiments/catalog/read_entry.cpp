@@ -60,7 +60,7 @@ GuessedRange read_range(const Node& node, const OptionInfo& info, const SourcedV
 }
 
 bool is_architecture(const OptionInfo& info) {
-  return info.unit == "structure";
+  return info.name == "architecture";
 }
 
 SourcedValue read_sourced_value(const Node& node, const OptionInfo& info, Provenance provenance) {
@@ -107,7 +107,7 @@ std::vector<OptionInfo> catalog_options(const std::string& kind) {
   if (kind == "libraries") return core::collective::calibration_options().infos();
   std::vector<OptionInfo> options;
   for (const OptionInfo& info : catalog_section(kind).options)
-    if (info.name != "name") options.push_back(info);
+    if (info.name != "name" && info.name != "teacher") options.push_back(info);
   if (kind == "clusters") {
     options.emplace_back().name = "gpu";
     options.back().kind = OptionInfo::Kind::text;

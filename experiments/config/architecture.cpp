@@ -25,9 +25,9 @@ using import::Entry;
 using import::Node;
 
 /// Options of the whole model, which neither part nor network has for itself.
-constexpr std::array<std::string_view, 11> kOfTheModel{
+constexpr std::array<std::string_view, 12> kOfTheModel{
     "layers",       "vocabulary", "tied_embeddings", "experts",       "experts_per_token", "dense_layers",
-    "window_every", "mtp_layers", "inference",       "cached_tokens", "architecture"};
+    "window_every", "mtp_layers", "inference",       "cached_tokens", "architecture",      "teacher"};
 /// Options of a residual stream, which no part has for itself.
 constexpr std::array<std::string_view, 2> kOfTheStream{"hidden", "sequence"};
 
@@ -231,7 +231,7 @@ void give(Model& model, const core::OptionSet& values) {
 /// Returns the model's options with what the network of a block and one of its parts have instead.
 std::shared_ptr<const Model> model_of_part(const Model& model, const BlockSpec& block, const PartSpec& part) {
   auto own = std::make_shared<Model>(model);
-  own->architecture_text.clear();
+  own->architecture_text.clear(), own->teacher_text.clear();
   own->architecture = nullptr;
   give(*own, block.of_network);
   give(*own, part.of_model);
@@ -310,6 +310,117 @@ std::shared_ptr<const Architecture> make_architecture(const ArchitectureSpec& sp
 std::shared_ptr<const Architecture> architecture_of(const Model& model) {
   if (model.architecture_text.empty()) return nullptr;
   return make_architecture(read_architecture(import::parse_yaml(model.architecture_text, "model.architecture")), model);
+}
+
+namespace {
+
+using core::workload::Teacher;
+
+constexpr std::array<std::string_view, 8> kNotOfTeachers{"sequence", "teacher",   "dropout",      "mtp_layers",
+                                                         "frozen",   "lora_rank", "lora_weights", "inference"};
+
+const std::vector<OptionInfo>& options_of_model() {
+  static const std::vector<OptionInfo> options = [] {
+    std::vector<OptionInfo> all = core::workload::model_options().infos();
+    std::erase_if(all, [](const OptionInfo& info) { return !is_teacher_option(info.name); });
+    return all;
+  }();
+  return options;
+}
+
+const std::vector<OptionInfo>& own_options() {
+  static const std::vector<OptionInfo> options = core::workload::teacher_options().infos();
+  return options;
+}
+
+[[noreturn]] void fail_unknown(const Entry& entry) {
+  std::vector<std::string> known{"like", "name"};
+  for (const auto* options : {&options_of_model(), &own_options()})
+    for (const OptionInfo& info : *options) known.push_back(info.name);
+  const std::string hint =
+      entry.key == "sequence" ? ": it has the tokens of the student" : suggestion(entry.key, known);
+  throw InputError(fmt::format("unknown option '{}' of a teacher{}", entry.key, hint),
+                   entry.value.file ? *entry.value.file : "", entry.line);
+}
+
+void read_option(TeacherSpec& spec, const Entry& entry) {
+  if (entry.key == "like" || entry.key == "name") {
+    (entry.key == "like" ? spec.like : spec.name) = import::read_line(entry.value, entry.key);
+  } else if (const OptionInfo* of_model = find_option(options_of_model(), entry.key)) {
+    if (entry.key == "architecture") check_architecture(entry.value, entry.value.text);
+    spec.values[entry.key] = import::read_value(entry.value, *of_model, entry.key);
+  } else if (const OptionInfo* own = find_option(own_options(), entry.key)) {
+    spec.own[entry.key] = import::read_value(entry.value, *own, entry.key);
+  } else {
+    fail_unknown(entry);
+  }
+}
+
+/// Returns the model whose options a teacher has where it is given no others: the student, or one without sizes.
+Model model_behind(const TeacherSpec& spec, const Model& student) {
+  Model model;
+  if (spec.name.empty()) {
+    model = student;
+    // Sizes that follow from others follow from the teacher's.
+    if (student.kv() == student.heads && spec.values.contains("heads")) model.kv_heads = 0;
+    if (student.ffn() == 4 * student.hidden && spec.values.contains("hidden")) model.ffn_hidden = 0;
+  }
+  model.sequence = student.sequence;
+  model.documents = student.documents;
+  model.routing = nullptr, model.architecture = nullptr, model.teacher = nullptr;
+  model.teacher_text.clear();
+  model.mtp_layers = model.lora_rank = model.cached_tokens = 0;
+  model.lora_weights = 0;
+  model.inference = core::workload::Inference::none;
+  model.frozen = true, model.dropout = false;
+  return model;
+}
+
+template <class T>
+void give(T& to, const core::OptionTable<T>& table, const core::OptionSet& values) {
+  for (const auto& row : table.rows())
+    if (const auto value = values.find(row.info.name); value != values.end()) row.set(to, value->second);
+}
+
+}  // namespace
+
+bool is_teacher_option(const std::string& name) {
+  return std::find(kNotOfTeachers.begin(), kNotOfTeachers.end(), name) == kNotOfTeachers.end() &&
+         find_option(core::workload::model_options().infos(), name) != nullptr;
+}
+
+TeacherSpec read_teacher(const Node& node) {
+  if (node.kind != Node::Kind::mapping)
+    node.fail(fmt::format("a teacher must be a name from the catalog, or a mapping of options, not {}",
+                          import::describe(node)));
+  TeacherSpec spec;
+  for (const Entry& entry : node.entries) read_option(spec, entry);
+  if (!spec.name.empty() && spec.like.empty())
+    for (const char* size : {"layers", "hidden", "vocabulary"})
+      if (!spec.values.contains(size))
+        node.fail(
+            fmt::format("a teacher with a name has sizes of its own, and this one has no '{0}'; like: {1} takes "
+                        "those of {1} in the catalog",
+                        size, spec.name));
+  return spec;
+}
+
+std::shared_ptr<const Teacher> teacher_for(const Model& student) {
+  if (student.teacher_text.empty()) return nullptr;
+  const TeacherSpec spec = read_teacher(import::parse_yaml(student.teacher_text, "model.teacher"));
+  if (!spec.like.empty()) throw InputError(fmt::format("'{}' of the catalog has not been looked up", spec.like));
+  auto teacher = std::make_shared<Teacher>();
+  Model& model = *teacher;
+  model = model_behind(spec, student);
+  give(model, core::workload::model_options(), spec.values);
+  give(*teacher, core::workload::teacher_options(), spec.own);
+  if (model.heads == 0 && model.architecture_text.empty())
+    throw InputError("a teacher without an architecture needs heads");
+  if (model.heads > 0 && model.head_dim == 0 && model.hidden % model.heads != 0)
+    throw InputError(
+        fmt::format("without head_dim, hidden {} must be a multiple of heads {}", model.hidden, model.heads));
+  model.architecture = architecture_of(model);
+  return teacher;
 }
 
 }  // namespace manyworlds::experiments

@@ -19,6 +19,15 @@
 // model, too, above all its width and the tokens that it has of one sample.
 //
 // `embedding: false` and `head: false` leave the model's own out, for models of images, whose blocks have others.
+//
+// A model may have a teacher (core/workload/model/distillation.hpp), which is data, too:
+//
+//   model: {like: llama3-8b, teacher: llama3-70b}
+//   model: {like: llama3-8b, teacher: {like: llama3-70b, layers: 64, loss: kl_and_cross_entropy}}
+//   model: {layers: 16, hidden: 4096, …, teacher: {layers: 32}}
+//
+// The last is as the student but for what it is given. Settings hold the others without the catalog: with the `name` of
+// the entry and its values.
 #pragma once
 
 #include <memory>
@@ -26,6 +35,7 @@
 #include <vector>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/distillation.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "experiments/text/yaml.hpp"
 
@@ -70,5 +80,24 @@ std::shared_ptr<const core::workload::Architecture> make_architecture(const Arch
 
 /// The same from Model::architecture_text; null if that is empty.
 std::shared_ptr<const core::workload::Architecture> architecture_of(const core::workload::Model& model);
+
+/// A teacher as it is written.
+struct TeacherSpec {
+  std::string like;        // name in the catalog; empty: none is named
+  std::string name;        // what it is called if it has all of its sizes; empty: others are the student's
+  core::OptionSet values;  // options of a model
+  core::OptionSet own;     // of workload::teacher_options()
+};
+
+/// Whether a teacher may be given an option of models. The sequence is the student's, and what is trained, dropout and
+/// further tokens mean nothing to a model that is evaluated.
+bool is_teacher_option(const std::string& name);
+
+/// Throws InputError, with file and line, for what describes no teacher.
+TeacherSpec read_teacher(const import::Node& node);
+
+/// Returns the teacher that `student.teacher_text` describes; null if that is empty. Throws InputError if its sizes do
+/// not fit each other.
+std::shared_ptr<const core::workload::Teacher> teacher_for(const core::workload::Model& student);
 
 }  // namespace manyworlds::experiments

@@ -308,6 +308,11 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   } catch (const core::InputError& error) {
     config.architecture_error = error.what();
   }
+  try {
+    if (config.architecture_error.empty()) target.model.teacher = teacher_for(target.model);
+  } catch (const core::InputError&) {
+    // The rule teacher_fits says what does not fit.
+  }
   RoutingChoice routing = routing_of(settings, config.inputs.get(), target.model);
   target.model.routing = std::move(routing.routing);
   config.routing_error = std::move(routing.error);

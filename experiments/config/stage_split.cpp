@@ -27,8 +27,9 @@ bool has_ranks(const Strategy& strategy) {
 bool is_whole(const ExperimentConfig& config) {
   const Strategy& strategy = config.configuration.strategy;
   const auto& recomputed = strategy.stage_recompute_layers;
-  return config.architecture_error.empty() && config.routing_error.empty() && !config.configuration.programs &&
-         has_ranks(strategy) && (recomputed.empty() || std::ssize(recomputed) == strategy.stages().count());
+  return config.architecture_error.empty() && !config.configuration.model.teacher && config.routing_error.empty() &&
+         !config.configuration.programs && has_ranks(strategy) &&
+         (recomputed.empty() || std::ssize(recomputed) == strategy.stages().count());
 }
 
 /// Returns the configuration with the kernel times that the settings name, which kernels of a stage take.

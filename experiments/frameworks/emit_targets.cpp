@@ -40,6 +40,7 @@ std::vector<std::string> read_back_notes(const Settings& read_back, const Emitte
                                          const Settings& experiment) {
   std::vector<std::string> notes;
   for (const auto& [key, value, other] : differences(experiment, read_back)) {
+    if (key == "model.teacher") continue;  // noted below, without its sizes
     const std::string begin = key + " ";
     const bool told = std::any_of(emitted.notes.begin(), emitted.notes.end(),
                                   [&](const std::string& note) { return note.starts_with(begin); });
@@ -47,6 +48,8 @@ std::vector<std::string> read_back_notes(const Settings& read_back, const Emitte
   }
   if (config_of(experiment).configuration.model.documents)
     notes.push_back("documents: such a job has one in each sample");
+  if (config_of(experiment).configuration.model.teacher)
+    notes.push_back("model.teacher: such a job has none; it trains the student alone, by the cross entropy");
   return notes;
 }
 

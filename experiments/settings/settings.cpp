@@ -9,6 +9,7 @@
 #include "experiments/config/architecture.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
+#include "experiments/settings/teacher.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/text/scalar.hpp"
 
@@ -23,6 +24,7 @@ using import::Node;
 
 constexpr const char* kSequence = "model.sequence";
 constexpr const char* kArchitecture = "model.architecture";
+constexpr const char* kTeacher = "model.teacher";
 
 Node place_of_entry(const Entry& entry) {
   Node at;
@@ -35,6 +37,7 @@ Node place_of_entry(const Entry& entry) {
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   if (path == kArchitecture) check_architecture(at, std::get<std::string>(value));
+  if (path == kTeacher) value = teacher_text(catalog_, std::get<std::string>(value), at);
   settings_.set(path, std::move(value));
   if (path == kSequence) settings_.erase(deferred_mark(kSequence));
   record_place(path, at);

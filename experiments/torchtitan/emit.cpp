@@ -33,6 +33,7 @@ using core::workload::Recompute;
 Model spelled_out(Model model) {
   const Model none;
   model.sequence = none.sequence;
+  model.teacher_text.clear();  // no part of a flavor
   if (!model.is_latent()) model.kv_heads = model.kv(), model.head_dim = model.head_width();
   if (model.is_latent()) model.kv_heads = 0, model.value_dim = model.value_width();
   model.expert_ffn_hidden = model.has_experts() ? model.expert_ffn() : 0;

@@ -26,10 +26,11 @@ core::Time step_of(core::step::SimulationContext& context, core::step::Configura
   return context.run(context.compile(configuration), results).step_ps;
 }
 
-/// Whether a program can hold the step: see core::step::as_given().
+/// Whether a program can hold the step (core::step::as_given()), of whose documents alone a draw changes the lengths.
 bool is_expressible(const core::step::Configuration& configuration) {
   const auto& strategy = configuration.strategy;
-  return configuration.model.documents && !configuration.programs && !configuration.is_mixed() &&
+  return configuration.model.documents && !configuration.model.teacher && !configuration.programs &&
+         !configuration.is_mixed() &&
          !(configuration.model.has_experts() && strategy.ep > 1 &&
            strategy.stack.dispatcher != core::workload::Dispatcher::all_to_all);
 }

@@ -88,6 +88,10 @@ const OptionTable<Model>& model_options() {
           "blocks of parts, and which of them each layer is, where layers are not attention and a feed-forward network "
           "or experts",
           {}, "structure"),
+      option("teacher", &Model::teacher_text,
+             "distillation: the frozen model whose output distribution this one learns, a name of the catalog, or "
+             "options of a model, of which those that are not given are this model's; none: there is none",
+             {}, "structure"),
   };
   return table;
 }

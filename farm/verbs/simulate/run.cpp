@@ -98,6 +98,7 @@ int show_memory(const experiments::Sweep& sweep, bool json) {
   if (json) {
     Json object = stages_json(stages, memory_gib);
     if (counts.trained < counts.all) object["parameters"] = counts.all, object["trained_parameters"] = counts.trained;
+    if (model.teacher) object["teacher_parameters"] = core::workload::model_parameters(*model.teacher);
     std::cout << object.dump(1) << '\n';
     return kExitDone;
   }
@@ -105,6 +106,11 @@ int show_memory(const experiments::Sweep& sweep, bool json) {
     std::cout << fmt::format("parameters        {} ({}), of which {} ({}) are trained\n", counts.all,
                              experiments::models::count_text(counts.all), counts.trained,
                              experiments::models::count_text(counts.trained));
+  if (model.teacher) {
+    const std::int64_t count = core::workload::model_parameters(*model.teacher);
+    std::cout << fmt::format("teacher           {} ({}) parameters, in 16 bits\n", count,
+                             experiments::models::count_text(count));
+  }
   std::cout << stages_text(stages, memory_gib);
   return kExitDone;
 }
