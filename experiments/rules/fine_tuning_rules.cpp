@@ -410,11 +410,15 @@ std::vector<Rule> distillation_rules() {
                      return fmt::format("vocabulary of the teacher {}, of the student {}", teacher.vocabulary,
                                         student.vocabulary);
                    }),
-      teacher_rule("teacher_layout", key,
-                   "with a teacher virtual_stages is 1 and zero at most 2, and there is no split by weight, "
-                   "overlap_experts, data_parts, gradient_exchange other than sums, or hot_experts of the teacher",
-                   {kModelOptStages, {"teacher_fits"}},
-                   [](const Model&, const Model& teacher, const Strategy& s) { return unfit_layout(teacher, s); }),
+      teacher_rule(
+          "teacher_layout", key,
+          "with a teacher inference is none, virtual_stages 1 and zero at most 2, and there is no split by weight, "
+          "overlap_experts, data_parts, gradient_exchange other than sums, or hot_experts of the teacher",
+          {kModelOptStages, {"teacher_fits"}},
+          [](const Model& student, const Model& teacher, const Strategy& s) {
+            if (is_inference(student)) return Violation("the step trains nothing");
+            return unfit_layout(teacher, s);
+          }),
       teacher_rule(
           "teacher_by_stages", "strategy.pp",
           "a teacher's layers must divide over the stages: they are dealt out evenly, whatever the student's are",

@@ -299,6 +299,7 @@ const std::vector<Breach> kBreaches{
     {"teacher_vocabulary", {"model.teacher={vocabulary: 1024}"}},
     {"teacher_layout", {"model.teacher={layers: 8}", "strategy.schedule=interleaved", "strategy.virtual_stages=2"}},
     {"teacher_layout", {"model.teacher={layers: 8}", "strategy.zero=3"}},
+    {"teacher_layout", {"model.teacher={layers: 8}", "model.inference=scoring"}},
     {"teacher_layout", {"model.teacher={layers: 8}", "strategy.split=by_time"}},
     {"teacher_layout", {"model.teacher={layers: 8}", "strategy.gradient_exchange=factors", "strategy.global_batch=2"}},
     {"teacher_by_stages", {"model.teacher={layers: 5}"}},
