@@ -30,6 +30,7 @@ constexpr std::int64_t kWeightBytes = 2;  // bf16
 constexpr const char *kNodes = "cluster.nodes", *kPerNode = "cluster.gpus_per_node";
 constexpr const char *kBatch = "strategy.global_batch", *kMicroBatch = "strategy.micro_batch";
 constexpr const char *kRecompute = "strategy.recompute", *kSequenceParallel = "strategy.sequence_parallel";
+constexpr const char* kGraphs = "strategy.stack.cuda_graphs";
 constexpr const char *kSequence = "model.sequence", *kInference = "model.inference", *kCached = "model.cached_tokens";
 
 std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise) {
@@ -264,11 +265,14 @@ class Expansion {
     for (const auto& tokens : dealt_out(to.tokens, replicas))
       to.decodings.push_back(decoding_of(tokens, rollout.prompt_tokens, rollout.concurrent));
     to.grid = decoding_grid(to.decodings);
+    const bool says_graphs = says(changes, kGraphs);
+    if (!says_graphs) note(phase, fmt::format("{}=all of decoding steps", kGraphs));
     const auto add_step = [&](const char* what, std::int64_t samples, std::int64_t sequence, std::int64_t cached) {
       Change change(phase.place);
       change.set(kInference, "generation").set(kSequence, sequence).set(kCached, cached);
       change.set(kMicroBatch, samples).set(kBatch, samples * replicas);
       change.set(kRecompute, "none").set(kSequenceParallel, "false");
+      if (cached > 0 && !says_graphs) change.set(kGraphs, "all");
       std::vector<Node> all = changes;
       all.push_back(change.node());
       return add(phase, fmt::format("{} {}x{}", what, samples, std::max(cached, sequence)), all);
@@ -313,7 +317,9 @@ class Expansion {
     expanded_.phases[index].gpus =
         expanded_.gpus_of_pools[target.pool] + (is_shared ? 0 : expanded_.gpus_of_pools[from.pool]);
     to.weight_bytes = kWeightBytes * core::workload::model_parameters(trained.configuration.model);
-    if (to.weight_bytes != kWeightBytes * core::workload::model_parameters(used.configuration.model))
+    core::workload::Model other = used.configuration.model;
+    other.sequence = trained.configuration.model.sequence;  // as many learned positions
+    if (to.weight_bytes != kWeightBytes * core::workload::model_parameters(other))
       expanded_.file.fail(phase, "to",
                           fmt::format("'{}' and '{}' have models of different sizes", from.name, target.name));
     for (const Phase* one : {&from, &target})

@@ -104,7 +104,7 @@ class Text {
     std::string text;
     for (std::size_t i = 0; i < file().phases.size(); ++i) text += notes_of(i);
     if (!expanded_.notes.empty())
-      text += fmt::format("follows from the rollout: {}\n", fmt::join(expanded_.notes, ", "));
+      text += fmt::format("set unless the document does: {}\n", fmt::join(expanded_.notes, ", "));
     text +=
         is_synchronous()
             ? "assumed: a pool works on one phase at a time; what the controller does between phases is not counted\n"
@@ -249,7 +249,7 @@ std::string iteration_json(const ExpandedPhases& expanded, const Iteration& iter
               {"tokens_per_s", ran ? Json(iteration.tokens_per_s()) : Json()},
               {"phases", Json::array()},
               {"pools", Json::array()},
-              {"follows_from_rollout", expanded.notes},
+              {"set", expanded.notes},
               {"assumed", expanded.sweep.assumed}};
   for (std::size_t i = 0; i < expanded.file.phases.size(); ++i)
     object["phases"].push_back(phase_json(expanded, iteration, i));

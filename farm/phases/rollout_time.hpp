@@ -46,7 +46,7 @@ struct RolloutTime {
   std::vector<double> share_of_cells;  // of the decoding time of all replicas, by place in DecodingGrid::samples
 
   /// Returns the share of the phase that a replica waits for the slowest one, on average.
-  double waiting() const { return slowest_s > 0 ? 1 - mean_s / slowest_s : 0; }
+  double waiting() const { return slowest_s > mean_s ? 1 - mean_s / slowest_s : 0; }
 };
 
 RolloutTime rollout_time(const std::vector<experiments::phases::Decoding>& replicas,
