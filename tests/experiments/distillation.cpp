@@ -70,3 +70,24 @@ TEST_CASE("what describes no teacher is refused with what would be right") {
   const std::string stages = error_of(kSingle, {"model.teacher={layers: 5}"});
   CHECK_THAT(stages, Contains("layers of the teacher 5, stages 2"));
 }
+
+TEST_CASE("a teacher adds its forward pass to the steps of a sweep, and its weights to memory") {
+  const auto ran = run("distillation.yaml");
+  REQUIRE(ran.size() == 4);
+  const auto with_teacher = [&](const std::string& name, const std::string& loss) {
+    for (const auto& [label, one] : ran)
+      if (label.find(name) != std::string::npos && (label.find("cross_entropy") != std::string::npos) == !loss.empty())
+        return one;
+    FAIL("no teacher " << name);
+    return Ran{};
+  };
+  const Ran none = ran.begin()->second, small = with_teacher("llama3-8b", ""), both = with_teacher("llama3-8b", "ce"),
+            large = with_teacher("llama3-70b", "");
+  CAPTURE(ran.begin()->first, none.step_s, small.step_s, both.step_s, large.step_s);
+  // 4.5 billion parameters take 6 FLOPs each, and 8 billion in a forward pass 2: 0.59 of the student's.
+  CHECK(small.step_s / none.step_s - 1 > 0.4);
+  CHECK(small.step_s / none.step_s - 1 < 0.8);
+  CHECK(both.step_s > small.step_s);
+  CHECK(small.peak_bytes > none.peak_bytes + 2 * 8'000'000'000 / 4);
+  CHECK(large.peak_bytes > small.peak_bytes);
+}
