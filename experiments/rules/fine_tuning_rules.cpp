@@ -237,7 +237,7 @@ std::vector<Rule> fine_tuning_rules() {
            {"by construction; Megatron-Bridge, peft/lora.py, has pairs beside target_modules", {"architecture_fits"}},
            [](const ExperimentConfig& e) { return pairs_of_none(e.configuration.model); }),
       rule("something_trained", "model.frozen", "a training step needs a weight that is trained",
-           {kConstruction, {"architecture_fits"}},
+           {kConstruction, {"architecture_fits", "lora_of_linear_layers"}},
            [](const ExperimentConfig& e) -> Violation {
              const Model& model = e.configuration.model;
              if (!has_frozen(model) || core::workload::trained_parameters(model) > 0) return std::nullopt;
