@@ -185,14 +185,6 @@ std::vector<Rule> architecture_rules() {
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
              return heads_of_mixers(*architecture, e.configuration.strategy);
            }),
-      rule("stages_of_networks", "strategy.pp",
-           "with several stages no layer may read a network but the one before its own, whose output would have to go "
-           "through all stages between, and streams of hyper-connections are not sent",
-           {"by construction"},
-           [](const ExperimentConfig& e) -> Violation {
-             const Architecture* architecture = architecture_of(e);
-             return architecture == nullptr ? std::nullopt : cut_networks(*architecture, e.configuration.strategy);
-           }),
       rule("window_of_part", "model.window",
            "window is of attention to all tokens before: what sparse and compressed attention read are index_keys and "
            "window_keys of their own",
@@ -218,6 +210,14 @@ std::vector<Rule> architecture_rules() {
              if (s.recompute == core::workload::Recompute::full)
                if (Violation wide = wide_stream(*architecture_of(e))) return wide;
              return s.split == core::workload::LayerSplit::by_cost ? Violation("split by_cost") : std::nullopt;
+           }),
+      rule("stages_of_networks", "strategy.pp",
+           "with several stages no layer may read a network but the one before its own, whose output would have to go "
+           "through all stages between, and streams of hyper-connections are not sent",
+           {"by construction"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             return architecture == nullptr ? std::nullopt : cut_networks(*architecture, e.configuration.strategy);
            }),
   };
 }
