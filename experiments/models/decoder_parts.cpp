@@ -11,9 +11,9 @@ namespace {
 using import::Node;
 
 /// Activations whose kernels read and write what SiLU or GELU do.
-constexpr std::array<std::string_view, 12> kActivations{
-    "silu",        "swish",      "gelu", "gelu_new", "gelu_fast",    "gelu_pytorch_tanh",
-    "gelu_python", "quick_gelu", "relu", "relu2",    "squared_relu", "relu_squared"};
+constexpr std::array<std::string_view, 13> kActivations{
+    "silu", "swish", "gelu",         "gelu_new",     "gelu_fast", "gelu_pytorch_tanh", "gelu_python", "quick_gelu",
+    "relu", "relu2", "squared_relu", "relu_squared", "xielu"};
 
 /// Sets the number of dense layers before those with experts; other places of dense layers are refused.
 void set_dense_layers(ConfigReader& reader, const FoundKey& from, const std::vector<bool>& dense) {

@@ -1,6 +1,7 @@
 // Defaults are those of the classes in transformers/models/*/configuration_*.py (Hugging Face, versions 4.57 to 5): of
 // Gemma 2, Llama 4 and Qwen3-Next at commit 008e574, of Gemma 3 and BERT at 008f5c8, Mamba-2 f2a39d4, T5 038869d, ViT
-// 04ae757, CLIP 01841b3, Llava and mT5 053f59e, SigLIP 091ffff, DeepSeek-V4 015c078.
+// 04ae757, CLIP 01841b3, Llava and mT5 053f59e, SigLIP 091ffff, DeepSeek-V4 015c078, GPT-BigCode
+// 05ff2e9.
 #include "experiments/models/families.hpp"
 
 #include <algorithm>
@@ -181,6 +182,15 @@ void read_gpt2(ConfigReader& reader) {
                                    reader.setting("heads")));
 }
 
+/// All heads of queries may share one of keys and values.
+void read_gpt_bigcode(ConfigReader& reader) {
+  read_gpt2(reader);
+  reader.find({"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "pre_allocate_kv_cache"});
+  if (!reader.flag({"multi_query"}, true)) return;
+  std::erase_if(reader.values(), [](const ConfigValue& value) { return value.option == "kv_heads"; });
+  reader.set("kv_heads", std::int64_t{1}, "multi_query");
+}
+
 void read_gpt_neox(ConfigReader& reader) {
   read_decoder(reader);
   read_feed_forward(reader, FeedForward::plain);
@@ -242,6 +252,10 @@ std::vector<Family> plain_families() {
        R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
            "tie_word_embeddings": true, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})",
        read_gpt2},
+      {"gpt_bigcode", "GPTBigCodeConfig",
+       R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
+           "tie_word_embeddings": true, "multi_query": true, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})",
+       read_gpt_bigcode},
       {"gpt_neox", "GPTNeoXConfig",
        R"({"vocab_size": 50432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
            "intermediate_size": 24576, "hidden_act": "gelu", "tie_word_embeddings": false,
@@ -346,7 +360,8 @@ std::vector<Family> plain_families() {
 const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
-    for (const std::vector<Family>& more : {encoder_families(), mixer_families(), mixed_families(), sparse_families()})
+    for (const std::vector<Family>& more :
+         {alike_families(), encoder_families(), mixer_families(), mixed_families(), sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;

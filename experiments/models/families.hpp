@@ -16,7 +16,9 @@ struct Family {
   std::string_view layer_keys{};  // keys of layers of other kinds that it reads, each between blanks
 };
 
-/// Families whose layers are not all alike, by mechanism.
+/// Families of a file each: those beside the ones of families.cpp whose layers are alike, and, by mechanism, those
+/// whose layers are not.
+std::vector<Family> alike_families();
 std::vector<Family> encoder_families();  // encoders, and encoders beside decoders
 std::vector<Family> mixer_families();    // state-space layers and gated delta nets
 std::vector<Family> sparse_families();   // attention to keys that an index selects

@@ -1,5 +1,6 @@
-// Families whose layers differ in windows, experts, positions, norms or widths: Gemma 2 and 3, Llama 4, MiMo, MiniMax
-// M2, Step and Nemotron-NAS.
+// Families whose layers differ in windows, experts, positions, norms or widths: Gemma 2 and 3, GLM-4, Llama 4, SmolLM3,
+// OLMo 3, EXAONE 4, MiMo, MiniMax M2, Step and Nemotron-NAS. Defaults of GLM-4, SmolLM3, OLMo 3 and EXAONE 4 are those
+// of their classes at commit 008e574 of transformers.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -146,6 +147,96 @@ void read_minimax_m2(ConfigReader& reader) {
   leave_out_next_tokens(reader);
 }
 
+/// Norms stand before and behind both parts.
+void read_glm4(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  const bool biased = reader.flag({"attention_bias"}, true);
+  if (biased) reader.carry("add-qkv-bias");
+  add_alike(reader,
+            fmt::format(R"([{{"attention": {{"norms": "both", "qkv_biases": {}}}}}, {{"mlp": {{"norms": "both"}}}}])",
+                        biased));
+}
+
+/// Adds a dense layer whose attention has a window, or rotary positions, or not.
+void add_dense_layer(ConfigReader& reader, std::int64_t window, bool rotary, const std::string& more = {}) {
+  std::string options = more;
+  const auto add = [&](const std::string& one) { options += (options.empty() ? "" : ", ") + one; };
+  if (window > 0) add(fmt::format(R"("window": {})", window));
+  if (!rotary) add(R"("position": "none")");
+  const std::string attention = options.empty() ? R"("attention")" : fmt::format(R"({{"attention": {{{}}}}})", options);
+  reader.layers().add(fmt::format("{}{}", window > 0 ? "windowed" : "full", rotary ? "" : "_unrotated"),
+                      fmt::format(R"([{}, "mlp"])", attention));
+}
+
+/// One layer of so many has no rotary positions; windows, if there are any, are in these.
+void read_smollm3(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  refuse_biases(reader);
+  if (reader.flag({"mlp_bias"}, false))
+    reader.refuse(reader.find({"mlp_bias"}), "'mlp_bias' must be false in this family");
+  reader.find({"max_window_layers"});  // of Qwen2's files; this family's class does not read it
+  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const bool windows = reader.flag({"use_sliding_window"}, false);
+  const std::vector<bool> rotary = rotary_layers(reader);
+  std::vector<bool> windowed;
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set())
+    windowed = layers_named(reader, types, "sliding_attention", "full_attention");
+  for (std::size_t layer = 0; layer < rotary.size(); ++layer) {
+    const bool has_window = windowed.empty() ? windows && !rotary[layer] : windowed[layer];
+    add_dense_layer(reader, has_window ? window : 0, rotary[layer]);
+  }
+}
+
+/// Norms as of OLMo 2, whose weights are those of all heads.
+void read_olmo3(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  refuse_biases(reader);
+  reader.set("query_key_norm", true);
+  constexpr std::int64_t kPeriod = 4;
+  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  for (const bool windowed : windowed_layers(reader, kPeriod))
+    add_dense_layer(reader, windowed ? window : 0, true, R"("norm_weights": "all_heads")");
+  reader.note("norms", "behind attention and feed-forward network instead of before: the same bytes");
+}
+
+/// Returns which layers have windows: by a period, or by letters L and G, of which the last layer's is G in any case.
+std::vector<bool> patterned_layers(ConfigReader& reader) {
+  const FoundKey pattern = reader.find({"sliding_window_pattern"});
+  std::string letters = reader.text({"sliding_window_pattern"}, "");
+  if (letters.find_first_not_of("LG") != std::string::npos) {
+    const std::int64_t period = reader.integer({"sliding_window_pattern"}, 0);
+    if (period > 0) return windowed_layers(reader, period);
+    letters.clear();
+  }
+  const auto layers = static_cast<std::size_t>(reader.setting("layers"));
+  std::vector<bool> windowed(layers, false);
+  for (std::size_t layer = 0; layer + 1 < layers && !letters.empty(); ++layer)
+    windowed[layer] = letters[layer % letters.size()] == 'L';
+  return windowed;
+}
+
+/// Layers without a window have no rotary positions, unless no layer has a window.
+void read_exaone4(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  reader.set("query_key_norm", true);
+  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const bool listed = reader.find({"layer_types"}).is_set();
+  std::vector<bool> windowed = patterned_layers(reader);
+  if (listed) windowed = windowed_layers(reader, 1);
+  for (const bool each : windowed) add_dense_layer(reader, each ? window : 0, each || window == 0);
+  reader.note("norms", "behind attention and feed-forward network instead of before: the same bytes");
+}
+
 /// Heads of windowed layers stand in a mapping of their own, which some copies of the file lack.
 std::int64_t heads_in_windows(ConfigReader& reader) {
   const FoundKey other = reader.find({"attention_other_setting"});
@@ -272,6 +363,12 @@ void read_nemotron_nas(ConfigReader& reader) {
 
 std::vector<Family> mixed_families() {
   return {
+      {"exaone4", "Exaone4Config",
+       R"({"vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 16384, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "tie_word_embeddings": false,
+           "sliding_window": 4096, "sliding_window_pattern": 4, "rms_norm_eps": 1e-05, "initializer_range": 0.02,
+           "rope_theta": 10000.0})",
+       read_exaone4, " layer_types "},
       {"gemma2", "Gemma2Config",
        R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
            "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
@@ -284,6 +381,12 @@ std::vector<Family> mixed_families() {
            "hidden_activation": "gelu_pytorch_tanh", "tie_word_embeddings": true, "attention_bias": false,
            "sliding_window": 4096, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 1000000.0})",
        read_gemma3, " layer_types "},
+      {"glm4", "Glm4Config",
+       R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 40,
+           "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "hidden_act": "silu",
+           "tie_word_embeddings": false, "attention_bias": true, "rms_norm_eps": 1.5625e-07,
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})",
+       read_glm4},
       {"llama4_text", "Llama4TextConfig",
        R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
            "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
@@ -303,6 +406,18 @@ std::vector<Family> mixed_families() {
        R"({"hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false})",
        read_nemotron_nas, " block_configs "},
       {"step3p7", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_step, " layer_types "},
+      {"olmo3", "Olmo3Config",
+       R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "attention_bias": false, "sliding_window": 4096, "rms_norm_eps": 1e-05, "initializer_range": 0.02,
+           "rope_theta": 500000.0})",
+       read_olmo3, " layer_types "},
+      {"smollm3", "SmolLM3Config",
+       R"({"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
+           "num_attention_heads": 16, "num_key_value_heads": 4, "hidden_act": "silu", "tie_word_embeddings": true,
+           "attention_bias": false, "mlp_bias": false, "use_sliding_window": false, "sliding_window": null,
+           "no_rope_layer_interval": 4, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 2000000.0})",
+       read_smollm3, " layer_types no_rope_layers no_rope_layer_interval "},
   };
 }
 

@@ -1,4 +1,5 @@
-// Families with state-space layers (Mamba-2, Nemotron-H) and gated delta nets (Qwen3-Next, Qwen3.5).
+// Families with state-space layers (Mamba-2, Nemotron-H, Bamba, Granite 4) and gated delta nets (Qwen3-Next, Qwen3.5).
+// Defaults of Bamba are those of its class at commit 001f85b of transformers, of Granite 4 at 008f5c8.
 #include <fmt/format.h>
 
 #include "experiments/models/decoder_parts.hpp"
@@ -134,6 +135,83 @@ void read_nemotron_h(ConfigReader& reader) {
   leave_out_next_tokens(reader, false);  // each is two layers: attention and experts
 }
 
+/// Bamba's mixer, which Granite 4 has, too. A head is as wide as `mamba_expand` says, and may say so again.
+std::string bamba_part(ConfigReader& reader) {
+  require_flag(reader, "mamba_conv_bias", true);
+  require_flag(reader, "mamba_proj_bias", false);
+  const std::int64_t heads = needed(reader, {"mamba_n_heads"});
+  const std::int64_t inner = needed(reader, {"mamba_expand"}) * reader.setting("hidden");
+  const std::int64_t width = heads > 0 && inner % heads == 0 ? inner / heads : 0;
+  const FoundKey said = reader.find({"mamba_d_head"});
+  const bool says = said.is_set() && said.value->text != "auto";
+  if (width == 0 || (says && reader.integer({"mamba_d_head"}, 0) != width))
+    reader.fail(
+        says ? said : reader.find({"mamba_n_heads"}),
+        fmt::format("'mamba_expand' times 'hidden_size' is {}, and not 'mamba_n_heads', {}, times the width of a "
+                    "head",
+                    inner, heads));
+  note_factors(reader, {"time_step_min", "time_step_max", "time_step_limit"});
+  return fmt::format(
+      R"({{"mamba2": {{"heads": {}, "head_dim": {}, "state": {}, "groups": {}, "convolution": {}, "chunk": {}}}}})",
+      heads, width, needed(reader, {"mamba_d_state"}), needed(reader, {"mamba_n_groups"}),
+      needed(reader, {"mamba_d_conv"}), needed(reader, {"mamba_chunk_size"}));
+}
+
+void add_bamba_layers(ConfigReader& reader, const std::vector<bool>& attends, const std::string& network) {
+  const std::string mamba = bamba_part(reader);
+  for (const bool attention : attends)
+    reader.layers().add(attention ? "attention" : "mamba",
+                        fmt::format("[{}, {}]", attention ? R"("attention")" : mamba, network));
+}
+
+void read_bamba(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  reader.set("biases", false);
+  for (const std::string_view key : {"attention_bias", "mlp_bias"}) require_flag(reader, key, false);
+  reader.find({"attn_rotary_emb"});  // the rotated part of a head
+  std::vector<bool> attends(static_cast<std::size_t>(reader.setting("layers")), false);
+  if (const FoundKey list = reader.find({"attn_layer_indices"}); list.is_set()) {
+    if (list.value->kind != Node::Kind::sequence) reader.fail(list, "'attn_layer_indices' must be a list of layers");
+    for (const Node& item : list.value->items) {
+      core::OptionInfo info;
+      info.minimum = 0;
+      info.maximum = static_cast<double>(attends.size()) - 1;
+      attends[static_cast<std::size_t>(std::get<std::int64_t>(import::read_value(item, info, list.key)))] = true;
+    }
+  }
+  add_bamba_layers(reader, attends, R"("mlp")");
+}
+
+/// Beside the experts, or alone where there are none, is one network that all tokens visit.
+void read_granite_hybrid(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+  const bool routed = reader.integer({"num_local_experts"}, 0) > 0;
+  std::erase_if(reader.values(),
+                [](const ConfigValue& value) { return value.option == "ffn_hidden" || value.option == "position"; });
+  reader.set("biases", false);
+  require_flag(reader, "attention_bias", false);
+  const std::string positions = reader.text({"position_embedding_type"}, "none");
+  reader.set("position", positions == "rope" ? "rotary" : "none");
+  if (reader.text({"normalization_function"}, "rmsnorm") != "rmsnorm")
+    reader.refuse(reader.find({"normalization_function"}), "'normalization_function' must be rmsnorm");
+  for (const char* key : {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"})
+    if (reader.find({key}).is_set()) reader.note(key, "a factor inside of kernels");
+  reader.take(routed ? "shared_ffn_hidden" : "ffn_hidden", {"shared_intermediate_size"});
+  reader.find({"num_experts_per_tok", "intermediate_size"});
+  if (routed) {
+    reader.take("expert_ffn_hidden", {"intermediate_size"});
+    read_mixtral_experts(reader);
+  }
+  std::vector<bool> attends(static_cast<std::size_t>(reader.setting("layers")), false);
+  if (const FoundKey types = reader.find({"layer_types", "layers_block_type"}); types.is_set())
+    attends = layers_named(reader, types, "attention", "mamba");
+  add_bamba_layers(reader, attends, routed ? R"("experts")" : R"("mlp")");
+}
+
 /// Returns whether each layer has full attention; the others have gated delta nets.
 std::vector<bool> full_layers(ConfigReader& reader) {
   const std::int64_t layers = reader.setting("layers"), every = reader.integer({"full_attention_interval"}, 4);
@@ -197,6 +275,21 @@ constexpr std::string_view kDeltaKeys = " layer_types attn_output_gate full_atte
 
 std::vector<Family> mixer_families() {
   return {
+      {"bamba", "BambaConfig",
+       R"({"vocab_size": 128000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_act": "silu", "tie_word_embeddings": false,
+           "mamba_n_heads": 128, "mamba_d_head": "auto", "mamba_n_groups": 1, "mamba_d_state": 256,
+           "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 256, "rms_norm_eps": 1e-05,
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})",
+       read_bamba, " mamba_d_state "},
+      {"granitemoehybrid", "GraniteMoeHybridConfig",
+       R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,
+           "num_local_experts": 8, "num_experts_per_tok": 2, "shared_intermediate_size": 1024,
+           "position_embedding_type": null, "mamba_n_heads": 128, "mamba_d_head": "auto", "mamba_n_groups": 1,
+           "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 256, "rms_norm_eps": 1e-06,
+           "initializer_range": 0.02, "rope_theta": 10000.0})",
+       read_granite_hybrid, " layer_types layers_block_type mamba_d_state "},
       {"mamba2", "Mamba2Config",
        R"({"num_heads": 128, "head_dim": 64, "vocab_size": 32768, "hidden_size": 4096, "state_size": 128,
            "num_hidden_layers": 64, "expand": 2, "conv_kernel": 4, "n_groups": 8, "use_bias": false,
