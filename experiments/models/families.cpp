@@ -282,6 +282,7 @@ std::vector<Family> plain_families() {
            "attention_bias": false, "mlp_bias": false, "head_dim": null, "rms_norm_eps": 1e-06,
            "initializer_range": 0.02, "rope_theta": 10000.0})",
        read_llama},
+      {"ministral3", "", R"({"hidden_act": "silu", "sliding_window": null})", read_mistral},
       {"mistral", "MistralConfig",
        R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": null, "hidden_act": "silu",

@@ -100,6 +100,14 @@ TEST_CASE("released dense decoders have the parameters that their checkpoints ha
                       "dim_model_base": 256, "vocab_size": 122753)") == 2'724'880'896);
   CHECK(parameters(R"("model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576,
                       "n_positions": 8192, "vocab_size": 49152)") == 15'517'456'384);
+  // The language model of Ministral-3-3B.
+  CHECK(parameters(R"("model_type": "ministral3", "hidden_size": 3072, "num_hidden_layers": 26,
+                      "intermediate_size": 9216, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+                      "vocab_size": 131072, "tie_word_embeddings": true, "sliding_window": null,
+                      "rope_parameters": {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 16.0,
+                      "llama_4_scaling_beta": 0.1, "mscale": 1.0, "mscale_all_dim": 1.0, "rope_theta": 1000000.0,
+                      "original_max_position_embeddings": 16384, "rope_type": "yarn", "type": "yarn"})") ==
+        3'429'006'336);
   // Without two numbers of the activation function in each layer, and two rows of the table of positions.
   CHECK(parameters(R"("model_type": "apertus", "intermediate_size": 21504, "num_key_value_heads": 8, "qk_norm": true,
                       "post_norm": false)") == 8'053'338'176 - 2 * 32);
@@ -171,6 +179,12 @@ TEST_CASE("released hybrids of Mamba-2 and attention have the parameters that th
   CHECK(parameters(kGraniteSmall + types) == 32'207'337'984);
   CHECK(static_cast<double>(parameters(R"("model_type": "bamba", "vocab_size": 128256, "mamba_d_state": 128,
       "attn_layer_indices": [9, 18, 27], "attn_rotary_emb": 64)")) == Approx(9.78e9).epsilon(0.0015));
+  // granite-4.0-micro, of the same family, has attention alone and no experts (3,402,836,480 in its files).
+  CHECK(parameters(R"("model_type": "granitemoehybrid", "hidden_size": 2560, "num_hidden_layers": 40,
+      "num_attention_heads": 40, "num_key_value_heads": 8, "num_local_experts": 0, "num_experts_per_tok": 0,
+      "shared_intermediate_size": 8192, "intermediate_size": 8192, "position_embedding_type": "rope",
+      "vocab_size": 100352, "tie_word_embeddings": true, "mamba_n_heads": 128, "layer_types": )" +
+                   list_of("\"attention\"", 40)) == 3'402'836'480);
   // Without experts the shared network is alone, as wide as it says; heads may be as wide as they must be.
   std::string dense = kGraniteSmall + types;
   dense.replace(dense.find("\"num_local_experts\": 72"), 23, "\"num_local_experts\": 0 ");
