@@ -13,9 +13,10 @@ namespace {
 
 using import::Node;
 
-void refuse_biases(ConfigReader& reader) {
-  if (reader.flag({"attention_bias"}, false))
-    reader.refuse(reader.find({"attention_bias"}), "'attention_bias' must be false in this family");
+void refuse_biases(ConfigReader& reader, const Keys& keys = {"attention_bias"}) {
+  for (const auto& key : keys)
+    if (reader.flag({key}, false))
+      reader.refuse(reader.find({key}), fmt::format("'{}' must be false in this family", key));
   reader.set("biases", false);
 }
 
@@ -176,9 +177,7 @@ void read_smollm3(ConfigReader& reader) {
   read_decoder(reader);
   read_grouped_heads(reader);
   read_feed_forward(reader, FeedForward::gated);
-  refuse_biases(reader);
-  if (reader.flag({"mlp_bias"}, false))
-    reader.refuse(reader.find({"mlp_bias"}), "'mlp_bias' must be false in this family");
+  refuse_biases(reader, {"attention_bias", "mlp_bias"});
   reader.find({"max_window_layers"});  // of Qwen2's files; this family's class does not read it
   const std::int64_t window = reader.integer({"sliding_window"}, 0);
   const bool windows = reader.flag({"use_sliding_window"}, false);
@@ -342,9 +341,7 @@ void read_nemotron_nas(ConfigReader& reader) {
   read_decoder(reader);
   read_grouped_heads(reader);
   read_feed_forward(reader, FeedForward::gated);
-  refuse_biases(reader);
-  if (reader.flag({"mlp_bias"}, false))
-    reader.refuse(reader.find({"mlp_bias"}), "'mlp_bias' must be false in this family");
+  refuse_biases(reader, {"attention_bias", "mlp_bias"});
   const FoundKey list = reader.find({"block_configs"});
   if (!list.is_set())
     throw core::InputError("'block_configs' is missing: attention and feed-forward network of each layer",

@@ -7,7 +7,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "experiments/models/model_config.hpp"
-#include "experiments/text/listed_error.hpp"
+#include "tests/experiments/config_refusals.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -26,16 +26,7 @@ std::int64_t parameters(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    parsed(text);
-  } catch (const ListedError& error) {
-    std::string said = error.what();
-    for (const std::string& item : error.items()) said += "\n" + item;
-    return said;
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(no error)";
+  return testing::config_refusal("{" + text + "}");
 }
 
 std::string list_of(const std::string& item, int times) {

@@ -7,9 +7,9 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "experiments/models/model_config.hpp"
-#include "experiments/text/listed_error.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/catalog_models.hpp"
+#include "tests/experiments/config_refusals.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -30,16 +30,7 @@ std::int64_t total(const std::string& text) {
 }
 
 std::string refusal(const std::string& text, const std::string& member = {}) {
-  try {
-    models::parse_model_config(text, "config.json", member);
-  } catch (const ListedError& error) {
-    std::string said = error.what();
-    for (const std::string& item : error.items()) said += "\n" + item;
-    return said;
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(no error)";
+  return testing::config_refusal(text, "config.json", member);
 }
 
 bool leaves_out(const ModelConfig& config, const std::string& key, const std::string& part) {

@@ -8,13 +8,14 @@
 
 #include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/model_config.hpp"
-#include "experiments/text/listed_error.hpp"
 #include "experiments/text/text.hpp"
+#include "tests/experiments/config_refusals.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
 using core::workload::active_parameters;
 using core::workload::model_parameters;
+using experiments::testing::config_refusal;
 using models::ModelConfig;
 
 namespace {
@@ -29,22 +30,8 @@ std::int64_t parameters(const std::string& text) {
   return model_parameters(parsed(text).model());
 }
 
-/// The message that a configuration ends in; "(no error)" where it is read.
-std::string refusal(const std::string& text, const std::string& file = "config.json", const std::string& member = {}) {
-  try {
-    models::parse_model_config(text, file, member);
-  } catch (const experiments::ListedError& error) {
-    std::string said = error.what();
-    for (const std::string& item : error.items()) said += "\n" + item;
-    return said;
-  } catch (const core::InputError& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
-
 std::string refusal_of_file(const std::string& name) {
-  return refusal(import::read_text(kFolder + name + ".json"), name + ".json");
+  return config_refusal(import::read_text(kFolder + name + ".json"), name + ".json");
 }
 
 bool has_note(const std::vector<models::ConfigNote>& notes, const std::string& key, const std::string& part) {
@@ -95,8 +82,8 @@ TEST_CASE("attention to selected keys is read with its index, which layers of GL
   const std::string types = R"(, "indexer_types": ["full", "full", "full", "shared", "shared", "shared", "full",)";
   // An index has wq_b, wk, weights_proj and a norm: 9,371,904 weights a layer of GLM-5.
   CHECK(total(parsed(glm + "}")) - total(parsed(glm + types + R"( "shared"]})")) == 4 * 9'371'904.0);
-  CHECK(refusal(glm + types + R"( "none"]})").find("known are full and shared") != std::string::npos);
-  CHECK(refusal(glm + R"(, "index_topk_freq": 4})").find("'indexer_types'") != std::string::npos);
+  CHECK(config_refusal(glm + types + R"( "none"]})").find("known are full and shared") != std::string::npos);
+  CHECK(config_refusal(glm + R"(, "index_topk_freq": 4})").find("'indexer_types'") != std::string::npos);
 }
 
 TEST_CASE("what a file does not say is the default of its family") {
@@ -198,15 +185,15 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
     for (const std::string& part : parts) CHECK(said.find(part) != std::string::npos);
     CHECK(said.substr(0, said.find('\n')).size() < 200);
   };
-  const std::string several = refusal("{\"model_type\": \"jamba\", \"mamba_d_state\": 16,\n\"alibi\": true}");
+  const std::string several = config_refusal("{\"model_type\": \"jamba\", \"mamba_d_state\": 16,\n\"alibi\": true}");
   CHECK(several.find("of its settings") != std::string::npos);
   CHECK(several.find("'model_type' is 'jamba': Mamba-1 layers") != std::string::npos);
   CHECK(several.find("line 2: 'alibi'") != std::string::npos);
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'attention_other_setting' with 'num_attention_heads' is missing"});
-  CHECK(refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
-  CHECK(refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
+  CHECK(config_refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
+  CHECK(config_refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
         std::string::npos);
-  CHECK(refusal(R"({"model_type": "qwen3_moe", "decoder_sparse_step": 2})").find("'decoder_sparse_step' is 2") !=
+  CHECK(config_refusal(R"({"model_type": "qwen3_moe", "decoder_sparse_step": 2})").find("'decoder_sparse_step' is 2") !=
         std::string::npos);
 }
 
@@ -225,7 +212,7 @@ TEST_CASE("a member of a document is read alone") {
   const ModelConfig text = models::read_model_config(kFolder + "Qwen--Qwen3-VL-2B-Instruct.json#text_config");
   CHECK(static_cast<double>(model_parameters(text.model())) == Approx(1.72e9).epsilon(0.001));  // as Qwen3-1.7B
   CHECK(has_note(text.left_out, "text_config", "all of the document but"));
-  CHECK(refusal("{}", "c.json", "text_config") == "c.json: has no 'text_config'");
+  CHECK(config_refusal("{}", "c.json", "text_config") == "c.json: has no 'text_config'");
 }
 
 TEST_CASE("windows in all layers, or in one of so many, are those of the file") {
@@ -243,13 +230,13 @@ TEST_CASE("windows in all layers, or in one of so many, are those of the file") 
   CHECK(alternating.window_every == 2);
   CHECK(model(R"("layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])").window ==
         0);
-  CHECK(refusal(R"({"model_type": "mistral", "num_hidden_layers": 4, "layer_types": ["full_attention"]})") ==
+  CHECK(config_refusal(R"({"model_type": "mistral", "num_hidden_layers": 4, "layer_types": ["full_attention"]})") ==
         "config.json:1: 'layer_types' has 1 entries, and 'num_hidden_layers' is 4");
 }
 
 TEST_CASE("a misspelt key of a configuration is refused with the one that is meant, other unknown ones are told") {
   const auto said = [](const std::string& line, const std::string& type = "llama") {
-    return refusal("{\"model_type\": \"" + type + "\",\n" + line + "}");
+    return config_refusal("{\"model_type\": \"" + type + "\",\n" + line + "}");
   };
   for (const auto& [typed, meant] : {std::pair("rope_teta", "rope_theta"),
                                      {"rms_norm_epsi", "rms_norm_eps"},
@@ -287,7 +274,9 @@ TEST_CASE("no key of a published configuration is taken for a misspelling") {
 }
 
 TEST_CASE("a mistake in a configuration is one line with its file, line and key") {
-  const auto said = [](const std::string& line) { return refusal("{\"model_type\": \"llama\",\n" + line + "}"); };
+  const auto said = [](const std::string& line) {
+    return config_refusal("{\"model_type\": \"llama\",\n" + line + "}");
+  };
   CHECK(said("\"num_hidden_layers\": 1e308") ==
         "config.json:2: 'num_hidden_layers' must be an integer from 1 to 10000, not '1e308'");
   CHECK(said("\"num_hidden_layers\": -3") ==
@@ -302,18 +291,18 @@ TEST_CASE("a mistake in a configuration is one line with its file, line and key"
   CHECK(said("\"vocab_size\": 3,\n\"vocab_size\": 4") ==
         "config.json:3: 'vocab_size' is given twice, first in line 2; keep one");
   CHECK(said("\"vocab_size\": 3,,").find("config.json:2:17: bad JSON: there is a comma too many") == 0);
-  CHECK(refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9})").find("more than 'num_local_experts', 8") !=
-        std::string::npos);
-  CHECK(refusal(R"({"model_type": "lama"})").find("did you mean 'llama'?") != std::string::npos);
-  CHECK(refusal("{}").find("config.json: 'model_type' is missing") == 0);
-  CHECK(refusal(R"({"index_topk": 512})").find("config.json: 'model_type' is missing") == 0);
-  CHECK(refusal(R"({"model_type": "gpt2", "n_positions": 0})") ==
+  CHECK(config_refusal(R"({"model_type": "mixtral", "num_experts_per_tok": 9})")
+            .find("more than 'num_local_experts', 8") != std::string::npos);
+  CHECK(config_refusal(R"({"model_type": "lama"})").find("did you mean 'llama'?") != std::string::npos);
+  CHECK(config_refusal("{}").find("config.json: 'model_type' is missing") == 0);
+  CHECK(config_refusal(R"({"index_topk": 512})").find("config.json: 'model_type' is missing") == 0);
+  CHECK(config_refusal(R"({"model_type": "gpt2", "n_positions": 0})") ==
         "config.json:1: 'n_positions' must be 1 or more: rows of the table of positions");
-  CHECK(refusal("[1]").find("config.json:1: a configuration must be a JSON object") == 0);
-  CHECK(refusal(std::string(100, '[')).find("nested deeper than 64 levels") != std::string::npos);
-  CHECK(refusal(R"({"model_type": "deepseek_v3", "n_shared_experts": 1000000})").find("'n_shared_experts'") !=
+  CHECK(config_refusal("[1]").find("config.json:1: a configuration must be a JSON object") == 0);
+  CHECK(config_refusal(std::string(100, '[')).find("nested deeper than 64 levels") != std::string::npos);
+  CHECK(config_refusal(R"({"model_type": "deepseek_v3", "n_shared_experts": 1000000})").find("'n_shared_experts'") !=
         std::string::npos);
-  CHECK(refusal(R"({"model_type": "mixtral", "num_hidden_layers": 10000, "hidden_size": 1000000, "head_dim": 128,
+  CHECK(config_refusal(R"({"model_type": "mixtral", "num_hidden_layers": 10000, "hidden_size": 1000000, "head_dim": 128,
                     "intermediate_size": 10000000, "num_local_experts": 100000})")
             .find("more than 1e+16 parameters") != std::string::npos);
 }

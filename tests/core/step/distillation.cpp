@@ -3,7 +3,7 @@
 
 #include "core/step/estimate/closed_form.hpp"
 #include "core/step/estimate/lower_bound.hpp"
-#include "tests/core/step/step_configurations.hpp"
+#include "tests/core/step/drawn_steps.hpp"
 #include "tests/core/workload/distilled_models.hpp"
 
 using namespace manyworlds::tests;
@@ -40,27 +40,9 @@ TEST_CASE("distillation: composed and coupled agree to the picosecond over tenso
 }
 
 TEST_CASE("distillation: composed and coupled agree to the picosecond on drawn configurations") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
-    INFO("seed " << seed);
-    const step::Configuration configuration = draw_taught(seed);
-    require_same_packets(run_configuration(configuration, step::Composition::composed),
-                         run_configuration(configuration, step::Composition::coupled));
-  }
+  require_composed_as_coupled(30, draw_taught);
 }
 
 TEST_CASE("distillation: bounds are below drawn steps") {
-  double tightness = 0;
-  constexpr std::uint64_t kDraws = 100;
-  for (std::uint64_t seed = 1; seed <= kDraws; ++seed) {
-    INFO("seed " << seed);
-    step::Configuration configuration = draw_taught(seed);
-    configuration.transport.fidelity = network::Fidelity::analytic;
-    const Time bound = step::lower_bound_ps(configuration),
-               analytic = run_at(configuration, network::Fidelity::analytic).step_ps;
-    REQUIRE(bound > 0);
-    REQUIRE(bound <= analytic);
-    REQUIRE(step::lower_bound_ps(configuration, step::Replicas::open) <= bound);
-    tightness += static_cast<double>(bound) / static_cast<double>(analytic);
-  }
-  CHECK(tightness / kDraws > 0.5);
+  require_bounds_below(100, draw_taught);
 }

@@ -6,7 +6,7 @@
 #include "core/step/estimate/lower_bound.hpp"
 #include "core/step/estimate/volumes.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
-#include "tests/core/step/step_configurations.hpp"
+#include "tests/core/step/drawn_steps.hpp"
 
 using namespace manyworlds::tests;
 
@@ -27,29 +27,11 @@ step::Configuration draw_tuned(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("fine-tuning: composed and coupled agree to the picosecond on drawn configurations") {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    INFO("seed " << seed);
-    const step::Configuration configuration = draw_tuned(seed);
-    require_same_packets(run_configuration(configuration, step::Composition::composed),
-                         run_configuration(configuration, step::Composition::coupled));
-  }
+  require_composed_as_coupled(40, draw_tuned);
 }
 
 TEST_CASE("fine-tuning: bounds are below drawn steps") {
-  double tightness = 0;
-  constexpr std::uint64_t kDraws = 150;
-  for (std::uint64_t seed = 1; seed <= kDraws; ++seed) {
-    INFO("seed " << seed);
-    step::Configuration configuration = draw_tuned(seed);
-    configuration.transport.fidelity = network::Fidelity::analytic;
-    const Time bound = step::lower_bound_ps(configuration),
-               analytic = run_at(configuration, network::Fidelity::analytic).step_ps;
-    REQUIRE(bound > 0);
-    REQUIRE(bound <= analytic);
-    REQUIRE(step::lower_bound_ps(configuration, step::Replicas::open) <= bound);
-    tightness += static_cast<double>(bound) / static_cast<double>(analytic);
-  }
-  CHECK(tightness / kDraws > 0.5);
+  require_bounds_below(150, draw_tuned);
 }
 
 TEST_CASE("fine-tuning: a rank holds frozen weights in 16 bits, and gradients and optimizer of the trained ones") {
