@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -67,10 +68,12 @@ std::vector<Rule> expert_rules() {
              return check_divisible("shared_ffn_hidden", m.shared_ffn_hidden, "tp", s.tp);
            }),
       rule("experts_need_sequence_parallel", "strategy.sequence_parallel",
-           "with tp > 1 experts need sequence_parallel: each rank routes its own tokens", {kArguments},
+           "with tp > 1 experts need sequence_parallel, but in generation: each rank routes its own tokens",
+           {kArguments},
            [](const ExperimentConfig& e) -> Violation {
              const auto& s = e.configuration.strategy;
              if (!e.configuration.model.has_experts() || s.tp == 1 || s.sequence_parallel) return std::nullopt;
+             if (core::workload::is_generation(e.configuration.model)) return std::nullopt;
              return fmt::format("tp {}", s.tp);
            }),
   };

@@ -160,6 +160,9 @@ Violation unfit_for_generation(const ExperimentConfig& e) {
   if (s.sequence_parallel && s.tp > 1) return "sequence_parallel true";
   if (s.stack.attention == core::workload::AttentionKernel::unfused) return "attention unfused";
   if (!s.stack.grouped_query_fusion) return "grouped_query_fusion false";
+  if (e.configuration.model.has_experts() && s.hot_experts) return "hot_experts true";
+  if (e.configuration.model.has_experts() && s.tp > 1 && s.ep * s.etp != s.tp)
+    return fmt::format("ep x etp {}, tp {}", s.ep * s.etp, s.tp);
   return e.configuration.model.documents ? Violation("documents") : std::nullopt;
 }
 
@@ -205,8 +208,8 @@ std::vector<Rule> inference_rules() {
       inference_rule(
           "generation_layout", "model.inference",
           "inference generation needs fused attention, also of heads that share keys, cp 1, no "
-          "sequence_parallel and no documents: a cache is not divided over a context, and one new token of a "
-          "sample is on all tensor ranks",
+          "sequence_parallel, no documents, no hot_experts, and with tp > 1 experts over the same ranks (ep x etp as "
+          "tp): a cache is not divided over a context, and one new token of a sample is on all tensor ranks",
           unfit_for_generation, is_generation),
   };
 }

@@ -284,6 +284,8 @@ const std::vector<Breach> kBreaches{
       "model.architecture={blocks: {a: {attention: {chunk: 8}}}, layers: aaaa}"}},
     {"generation_layout", {"model.inference=generation"}},
     {"generation_layout",
+     {"model.inference=generation", "strategy.stack.attention=flash2", "model.experts=8", "strategy.ep=1"}},
+    {"generation_layout",
      {"model.inference=generation", "strategy.stack.attention=flash2", "strategy.sequence_parallel=true"}},
     {"generation_layout",
      {"model.inference=generation", "strategy.stack.attention=flash2", "strategy.cp=2", "strategy.tp=1",

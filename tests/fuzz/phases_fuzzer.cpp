@@ -15,8 +15,8 @@ using namespace manyworlds::experiments::phases;
 namespace {
 
 void decode(const Rollout& rollout) {
-  constexpr std::int64_t kMostSamples = 512, kReplicas = 3;
-  if (rollout.samples() > kMostSamples || rollout.lengths.form == ResponseLengths::Form::table) return;
+  constexpr std::int64_t kMaxSamples = 512, kReplicas = 3;
+  if (rollout.samples() > kMaxSamples || rollout.lengths.form == ResponseLengths::Form::table) return;
   const std::vector<std::int64_t> tokens = response_tokens(rollout.lengths, rollout.samples(), "");
   std::int64_t decoded = 0;
   std::vector<Decoding> replicas;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
@@ -25,7 +26,16 @@ ExpertLoad balanced_load(std::int64_t routed, std::int64_t experts, std::int64_t
   return load;
 }
 
+/// Returns the ranks that route tokens of their own to the same experts.
+std::int64_t routing_ranks(const Model& model, const Strategy& strategy) {
+  return experts_get_all_tokens(model, strategy) ? 1 : strategy.ep * strategy.etp;
+}
+
 }  // namespace
+
+bool experts_get_all_tokens(const Model& model, const Strategy& strategy) {
+  return is_generation(model) && strategy.tp > 1 && !strategy.sequence_parallel;
+}
 
 std::int64_t expert_capacity(const Model& model, const Strategy& strategy, std::int64_t tokens) {
   const double mean = static_cast<double>(tokens * model.experts_per_token) / static_cast<double>(model.experts);
@@ -58,7 +68,7 @@ RankLoad rank_load(const Model& model, const Strategy& strategy, const ExpertLoa
   RankLoad result;
   if (load.rows.empty()) {
     result.sent = result.received = load.all_rows();
-    result.computed = result.received * strategy.etp;
+    result.computed = (load.all_rows() * routing_ranks(model, strategy) + strategy.ep - 1) / strategy.ep;
     return result;
   }
   const std::int64_t each = model.experts / strategy.ep;
@@ -70,7 +80,7 @@ RankLoad rank_load(const Model& model, const Strategy& strategy, const ExpertLoa
   result.sent = std::accumulate(sent_rows.begin(), sent_rows.end(), std::int64_t{0});
   result.received = result.to_ranks.bytes[static_cast<std::size_t>(expert_rank)] * strategy.ep;
   for (std::int64_t e = expert_rank * each; e < (expert_rank + 1) * each; ++e)
-    result.experts.push_back(sent_rows[static_cast<std::size_t>(e)] * strategy.ep * strategy.etp);
+    result.experts.push_back(sent_rows[static_cast<std::size_t>(e)] * routing_ranks(model, strategy));
   for (const std::int64_t expert : load.copied) result.experts.push_back(load.rows[static_cast<std::size_t>(expert)]);
   result.computed = std::accumulate(result.experts.begin(), result.experts.end(), std::int64_t{0});
   return result;

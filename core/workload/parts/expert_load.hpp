@@ -25,6 +25,10 @@ struct ExpertLoad {
   std::int64_t all_rows() const { return routed - dropped + padded; }
 };
 
+/// Whether each tensor-parallel rank has all tokens of a micro-batch, as where one token of a sample is generated: then
+/// it computes what its own experts, or its share of them, make of all tokens, and the ranks sum their results.
+bool experts_get_all_tokens(const Model& model, const Strategy& strategy);
+
 /// Returns the load of a layer whose `kind` has experts.
 ExpertLoad expert_load(const Model& model, const Strategy& strategy, LayerKind kind);
 

@@ -245,6 +245,22 @@ Operator delayed_weight_gradients(std::vector<Operator>& experts) {
   return result;
 }
 
+/// Adds experts to which no tokens are sent, as every tensor-parallel rank has all of them: it takes the rows of its
+/// own experts, and the ranks sum their results (vLLM, model_executor/layers/fused_moe/layer.py, FusedMoE).
+void add_of_all_tokens(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes,
+                       const ExpertLoad& load) {
+  const RankLoad own_load = rank_load(on.model, on.strategy, load, on.expert_rank);
+  const std::size_t first = operators.size();
+  const Operator permuted = permute(shapes, on.model, shapes.tokens, own_load.computed);
+  operators.push_back(permuted);
+  add_computation(operators, on.model, on.strategy, shapes, own_load, on.dtype());
+  operators.push_back(unpermute(shapes, permuted));
+  block_on(operators.back().forward, "combine", Kind::all_reduce, shapes.hidden_bytes());
+  for (std::size_t i = first; i < operators.size(); ++i)
+    for (WorkItem& work : operators[i].forward)
+      if (KernelWork* kernel = work.kernel()) kernel->depends_on_load = !load.rows.empty();
+}
+
 }  // namespace
 
 double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts) {
@@ -267,6 +283,7 @@ void add_routed(std::vector<Operator>& operators, const PartOnRank& on, const Ra
   const Model& model = on.model;
   const Strategy& strategy = on.strategy;
   const ExpertLoad load = expert_load(model, strategy, on.kind);
+  if (experts_get_all_tokens(model, strategy)) return add_of_all_tokens(operators, on, shapes, load);
   const RankLoad own_load = rank_load(model, strategy, load, on.expert_rank);
   const bool copied = strategy.stack.dispatcher == Dispatcher::all_to_all;
   const TokenTraffic tokens = token_traffic(model, strategy, shapes, load, own_load);

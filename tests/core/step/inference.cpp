@@ -31,6 +31,9 @@ step::Configuration draw_inference(std::uint64_t seed) {
   if (seed % 4 != 0 && seed % 5 < 2 && (s.tp == 1 || s.sequence_parallel)) {
     result.model.experts = 8, result.model.experts_per_token = 2;
     s.ep = std::min<std::int64_t>(s.tp * s.dp, 8);
+  } else if (result.model.inference == workload::Inference::generation && s.tp > 1) {
+    result.model.experts = 8, result.model.experts_per_token = 2;
+    (seed % 5 == 2 ? s.ep : s.etp) = s.tp;  // whole experts of each rank, or a share of all
   }
   return result;
 }

@@ -124,6 +124,27 @@ TEST_CASE("inference: caches of Llama 3 and DeepSeek-V3 have their published siz
   CHECK(cache_of(windowed, fused(1, 1, 1, 1)) == 2 * 2 * 8 * 64 * (18 * 128 + 18 * 1'000));
 }
 
+TEST_CASE("inference: experts of tensor ranks that have all tokens compute them once, and sum their results") {
+  const Model model = generating(qwen3_30b_a3b(), 1, 500);
+  constexpr std::int64_t kTokens = 64, kRanks = 4, kWhole = 2 * 8 * kTokens * 3 * 2'048 * 768;
+  for (const bool whole_experts : {true, false}) {
+    Strategy strategy = fused(kRanks, 1, kTokens, kTokens);
+    (whole_experts ? strategy.ep : strategy.etp) = kRanks;
+    std::int64_t flops = 0, all_reduces = 0;
+    for (const Operator& each : layer_operators(model, strategy, model.layer_kind(0)))
+      for (const WorkItem& work : each.forward) {
+        if (work.kernel() != nullptr && each.name.starts_with("expert_")) flops += work.kernel()->shape.flops;
+        if (work.start() == nullptr) continue;
+        CHECK(work.start()->role == Role::tensor);
+        CHECK(work.start()->kind == collective::Kind::all_reduce);
+        CHECK(work.start()->bytes == 2 * kTokens * 2'048);
+        ++all_reduces;
+      }
+    CHECK(flops == kWhole / kRanks);
+    CHECK(all_reduces == 2);  // behind attention and behind experts
+  }
+}
+
 TEST_CASE("inference: parts without a cache of tokens cannot generate") {
   std::set<std::string> able;
   for (const PartType& type : part_types()) {
