@@ -19,7 +19,7 @@ using core::workload::Branch;
 using core::workload::ContextExchange;
 
 /// Parts whose work no document changes: tokens by themselves, and scans, which begin anew at no cost.
-constexpr std::array<std::string_view, 4> kByToken{"mlp", "experts", "mamba2", "gated_delta"};
+constexpr std::array<std::string_view, 5> kByToken{"mlp", "experts", "mamba2", "linear_attention", "gated_delta"};
 
 Violation part_across_documents(const core::workload::Model& model) {
   for (const Block& block : model.architecture->blocks)

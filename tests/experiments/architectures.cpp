@@ -187,6 +187,11 @@ TEST_CASE("models of the catalog have the parameters that are published") {
   }
   CHECK(static_cast<double>(core::workload::model_parameters(catalog_model(catalog, "qwen3-next-80b-a3b"))) ==
         Approx(80e9).epsilon(0.005));  // as published, in billions
+  const core::workload::Model minimax = catalog_model(catalog, "minimax-text-01");
+  CHECK(static_cast<double>(core::workload::model_parameters(minimax)) == Approx(456e9).epsilon(0.001));
+  // Active without the table of tokens and the output layer.
+  CHECK(static_cast<double>(core::workload::active_parameters(minimax) - 2 * 200'064 * std::int64_t{6'144}) ==
+        Approx(45.9e9).epsilon(0.002));
   // Equal to the last vector; the others lack what their entries say.
   for (const char* name : {"nemotron3-nano-30b-a3b",
                            "nemotron3-super-120b-a12b",

@@ -19,6 +19,7 @@ namespace manyworlds::core::workload {
   entry(parallel_block)              \
   entry(denoising_head)              \
   entry(mamba2)                      \
+  entry(linear_attention)            \
   entry(gated_delta)                 \
   entry(token_embedding)             \
   entry(patch_embedding)             \

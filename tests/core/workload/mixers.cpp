@@ -296,6 +296,35 @@ TEST_CASE("gated delta nets have the parameters and projections of Qwen3.5") {
   CHECK(flops_of(rule.forward) == 64 * 48 * (10 * I{64} * 64 * 128 + 6 * I{64} * 128 * 128 + 2 * I{64} * 64 * 64 / 3));
 }
 
+TEST_CASE("linear attention is its projections, a scan with as many groups as heads, and a norm over all of them") {
+  Model model = small_model();
+  model.hidden = 6'144, model.sequence = 4'096;
+  const OptionSet own{{"heads", I{64}}, {"width", I{128}}};
+  const Model listed = of_mixer("linear_attention", own, model);
+  // modeling_minimax.py, MiniMaxLightningAttention: qkv_proj, output_gate, out_proj and norm; and the layer's norm.
+  CHECK(layer_parameters(listed, layout(1, 1, 1, 1), listed.layer_kind(0)).total() ==
+        6'144 * (3 * 8'192 + 8'192) + 8'192 * 6'144 + 8'192 + 6'144);
+  // By chunks: products of all queries and keys, of those that a token sees with values, of queries with the state, and
+  // of keys with values, which are added to it.
+  I flops = 0;
+  constexpr I kChunk = 256, kWidth = 128;
+  for (I chunk = 0; chunk < 4'096 / kChunk; ++chunk)
+    for (I head = 0; head < 64; ++head)
+      flops += 2 * kChunk * kChunk * kWidth + 2 * kChunk * kChunk * kWidth / 2 + 2 * 2 * kChunk * kWidth * kWidth;
+  const std::vector<Operator> layer = layer_operators(listed, layout(1, 1, 1, 1), listed.layer_kind(0));
+  CHECK(flops_of(operator_of(layer, "mixer_linear_attention").forward) == flops);
+  // Tensor ranks have their heads, and add up squares of all tokens.
+  const std::vector<Operator> shared = layer_operators(listed, layout(4, 1, 1, 1), listed.layer_kind(0));
+  CHECK(flops_of(operator_of(shared, "mixer_linear_attention").forward) == flops / 4);
+  const Operator& norm = operator_of(shared, "mixer_gated_norm");
+  for (const OpList* ops : {&norm.forward, &norm.backward}) {
+    const auto sum = std::find_if(ops->begin(), ops->end(), [](const WorkItem& one) { return one.start() != nullptr; });
+    REQUIRE(sum != ops->end());
+    CHECK(sum->start()->kind == collective::Kind::all_reduce);
+    CHECK(sum->start()->bytes == 4 * 4'096);
+  }
+}
+
 namespace {
 
 /// Bytes of all-to-alls, and of copies: what is read and written.
