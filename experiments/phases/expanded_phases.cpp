@@ -30,6 +30,9 @@ constexpr std::int64_t kWeightBytes = 2;  // bf16
 constexpr const char *kNodes = "cluster.nodes", *kPerNode = "cluster.gpus_per_node";
 constexpr const char *kBatch = "strategy.global_batch", *kMicroBatch = "strategy.micro_batch";
 constexpr const char *kRecompute = "strategy.recompute", *kSequenceParallel = "strategy.sequence_parallel";
+constexpr const char* kChunk = "collectives.chunk_bytes";
+constexpr std::int64_t kPipelinedBytes = 4
+                                         << 20;  // NCCL's buffer of a channel, NCCL_BUFFSIZE, in which a broadcast goes
 constexpr const char* kGraphs = "strategy.stack.cuda_graphs";
 constexpr const char *kSequence = "model.sequence", *kInference = "model.inference", *kCached = "model.cached_tokens";
 
@@ -54,7 +57,7 @@ std::int64_t over(std::int64_t a, std::int64_t b) {  // rounded up
 class Expansion {
  public:
   Expansion(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog)
-      : overrides_(overrides), catalog_(catalog, file.text, file.file, overrides) {
+      : overrides_(overrides), set_(overrides_node(overrides)), catalog_(catalog, file.text, file.file, overrides) {
     expanded_.file = std::move(file);
   }
 
@@ -65,6 +68,8 @@ class Expansion {
     draw_rollouts();
     for (std::size_t i = 0; i < phases().size(); ++i)
       if (phases()[i].has_experiment()) add_phase(i);
+    for (std::size_t i = 0; i < phases().size(); ++i)
+      if (phases()[i].has_experiment()) check_phase(i);
     for (std::size_t i = 0; i < phases().size(); ++i)
       if (!phases()[i].has_experiment()) add_transfer(i);
     if (expanded_.sweep.experiments.empty())
@@ -78,7 +83,7 @@ class Expansion {
 
   void count_gpus() {
     const PhasesFile& file = expanded_.file;
-    const std::int64_t all = gpus_of(settings_of(file, {}, overrides_, catalog_.get()));
+    const std::int64_t all = gpus_of(settings_of(file, {set_}, catalog_.get()));
     if (all < 1) file.base.fail("'cluster' is missing, or has no GPUs: phases are on them");
     std::int64_t in_pools = 0;
     for (const Pool& pool : file.pools) {
@@ -100,14 +105,7 @@ class Expansion {
     sweep.overrides = overrides_;
     sweep.columns = {{"phase", core::OptionInfo::Kind::text, "", "phase of the iteration"},
                      {"part", core::OptionInfo::Kind::text, "", "what of the phase the experiment is"}};
-    for (const std::string& given : overrides_) {
-      Node at;
-      at.file = std::make_shared<const std::string>("--set " + given);
-      const std::string key = given.substr(0, given.find('='));
-      if (key == "assume") continue;
-      if (given.find('=') == std::string::npos) at.fail("must be key=value, such as strategy.tp=8");
-      set_.insert(find_typed_key(key, at).path);
-    }
+    set_keys_ = keys_of(with_dotted_keys(set_));
   }
 
   /// Draws responses before anything else, as other phases may take their batch and sequence from them.
@@ -123,11 +121,11 @@ class Expansion {
     }
   }
 
-  /// Returns the changes that make an experiment of a phase on its pool.
+  /// Returns the changes that make an experiment of a phase on its pool: its own, --set, and its part of the cluster.
   std::vector<Node> changes_of(const Phase& phase, std::int64_t gpus) const {
-    std::vector<Node> changes{with_dotted_keys(phase.change)};
+    std::vector<Node> changes{with_dotted_keys(phase.change), set_};
     const std::set<std::string> keys = keys_of(changes.front());
-    const Settings settings = settings_of(expanded_.file, changes, overrides_, catalog_.get());
+    const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
     const std::int64_t own = gpus_of(settings);
     if (own == gpus) return changes;
     const auto is_cluster = [](const std::string& key) { return key == "cluster" || key == kNodes || key == kPerNode; };
@@ -162,7 +160,7 @@ class Expansion {
 
   /// Returns how many replicas the strategy makes of the pool.
   std::int64_t replicas_of(const Phase& phase, const std::vector<Node>& changes, std::int64_t gpus) const {
-    const Settings settings = settings_of(expanded_.file, changes, overrides_, catalog_.get());
+    const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
     const std::int64_t tp = integer(settings, "strategy.tp", 1), pp = integer(settings, "strategy.pp", 1),
                        cp = integer(settings, "strategy.cp", 1);
     if (gpus % (tp * pp * cp) != 0)
@@ -183,7 +181,7 @@ class Expansion {
     document.root.entries.push_back({"base", file.base.line, file.base});
     if (file.practice.kind != Node::Kind::null)
       document.root.entries.push_back({"assume", file.practice.line, file.practice});
-    Sweep one = compose_sweep(document, file.file, overrides_for(phase), catalog_.get());
+    Sweep one = compose_sweep(document, file.file, practice_overrides(), catalog_.get());
     MANYWORLDS_CHECK(one.experiments.size() == 1, "{} experiments", one.experiments.size());
     Experiment& experiment = one.experiments.front();
     for (const auto& [path, text] : *one.inputs) inputs_->emplace(path, text);
@@ -197,16 +195,12 @@ class Expansion {
     return expanded_.sweep.experiments.back().id;
   }
 
-  /// Returns --set without what a rollout decides itself.
-  std::vector<std::string> overrides_for(const Phase& phase) const {
-    if (phase.kind != Kind::generation) return overrides_;
-    static const std::set<std::string> own{kBatch, kMicroBatch, kSequence, kInference, kCached};
-    std::vector<std::string> others;
-    for (const std::string& given : overrides_) {
-      const std::string key = given.substr(0, given.find('='));
-      if (key == "assume" || !own.contains(find_typed_key(key, phase.place).path)) others.push_back(given);
-    }
-    return others;
+  /// Returns `assume` of --set: all else there is among the changes, in front of what a phase decides itself.
+  std::vector<std::string> practice_overrides() const {
+    std::vector<std::string> result;
+    for (const std::string& given : overrides_)
+      if (given.starts_with("assume=")) result.push_back(given);
+    return result;
   }
 
   void add_phase(std::size_t index) {
@@ -215,16 +209,62 @@ class Expansion {
     to.gpus = expanded_.gpus_of_pools[phase.pool];
     const std::vector<Node> changes = changes_of(phase, to.gpus);
     const std::int64_t replicas = replicas_of(phase, changes, to.gpus);
-    if (phase.kind == Kind::generation)
+    if (phase.kind == Kind::generation) {
+      refuse_what_follows(phase, keys_of(changes.front()));
       add_rollout(phase, changes, replicas, to.rollout);
-    else
+    } else {
       to.step = add(phase, "step", with_batch(phase, changes));
+      if (phase.kind == Kind::training) note_samples(phase, experiment_config(*to.step).configuration.strategy);
+    }
+  }
+
+  void refuse_what_follows(const Phase& phase, const std::set<std::string>& keys) const {
+    for (const char* key : {kBatch, kMicroBatch, kSequence, kCached, kInference, kSequenceParallel, kRecompute})
+      if (keys.contains(key))
+        expanded_.file.fail(
+            phase, "base",
+            fmt::format("'{}' of a rollout follows from its kind, prompts, tokens and concurrent; leave it out", key));
+  }
+
+  /// Tells if an update trains more or fewer samples than rollouts make.
+  void note_samples(const Phase& phase, const Strategy& strategy) {
+    std::int64_t samples = 0;
+    for (const Phase& one : phases())
+      if (one.kind == Kind::generation) samples += one.rollout.samples();
+    const std::int64_t trained = phase.steps * strategy.global_batch;
+    if (samples > 0 && trained != samples)
+      note(phase, fmt::format("trains {} samples, of {} that rollouts make", trained, samples));
+  }
+
+  /// Refuses weights of another model, and a pool of GPUs of two kinds.
+  void check_phase(std::size_t index) const {
+    const Phase& phase = phases()[index];
+    const ExperimentConfig own = experiment_config(any_of(index));
+    if (phase.from) check_same_model(phase, "from", experiment_config(any_of(*phase.from)), own, phase);
+    for (std::size_t i = 0; i < index; ++i) {
+      if (!phases()[i].has_experiment() || phases()[i].pool != phase.pool) continue;
+      const core::compute::Gpu &a = own.configuration.gpu, &b = experiment_config(any_of(i)).configuration.gpu;
+      if (a.matrix_tflops != b.matrix_tflops || a.memory_gib != b.memory_gib || a.memory_gb_per_s != b.memory_gb_per_s)
+        expanded_.file.fail(phase, "base",
+                            fmt::format("its GPUs are others than those of '{}' on the same pool '{}'",
+                                        phases()[i].name, pool_of(phase).name));
+    }
+  }
+
+  void check_same_model(const Phase& phase, const char* key, const ExperimentConfig& trained,
+                        const ExperimentConfig& used, const Phase& by) const {
+    core::workload::Model other = used.configuration.model;
+    other.sequence = trained.configuration.model.sequence;  // as many learned positions
+    if (core::workload::model_parameters(trained.configuration.model) == core::workload::model_parameters(other))
+      return;
+    expanded_.file.fail(
+        phase, key, fmt::format("'{}' and '{}' have models of different sizes", phases()[*phase.from].name, by.name));
   }
 
   /// Adds the batch and the sequence that follow from the rollout, unless the document says them.
   std::vector<Node> with_batch(const Phase& phase, std::vector<Node> changes) {
     Change change(phase.place);
-    if (phase.kind == Kind::scoring) change.set(kInference, "scoring");
+    change.set(kInference, phase.kind == Kind::scoring ? "scoring" : "none").set(kCached, 0);
     if (phase.kind == Kind::scoring && !keys_of(changes.front()).contains(kRecompute)) change.set(kRecompute, "none");
     if (rollout_) {
       const Rollout& rollout = phases()[*rollout_].rollout;
@@ -239,7 +279,11 @@ class Expansion {
       }
       if (!says(changes, kSequence)) {
         const std::int64_t all = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
-        const std::int64_t sequence = rollout.prompt_tokens + over(all, rollout.samples());
+        const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
+        const std::int64_t cp = integer(settings, "strategy.cp", 1), parts = integer(settings, "strategy.tp", 1) * cp;
+        const std::int64_t padded = cp > 1 ? 2 * parts : parts;  // ranks of a context have two blocks of it
+        const std::int64_t mean = rollout.prompt_tokens + over(all, rollout.samples());
+        const std::int64_t sequence = over(mean, padded) * padded;
         change.set(kSequence, sequence);
         note(phase, fmt::format("{}={}", kSequence, sequence));
       }
@@ -254,7 +298,7 @@ class Expansion {
 
   /// Whether the document or --set names a key, be it inside a section.
   bool says(const std::vector<Node>& changes, const std::string& key) const {
-    return set_.contains(key) || keys_of(with_dotted_keys(expanded_.file.base)).contains(key) ||
+    return set_keys_.contains(key) || keys_of(with_dotted_keys(expanded_.file.base)).contains(key) ||
            keys_of(changes.front()).contains(key);
   }
 
@@ -317,11 +361,7 @@ class Expansion {
     expanded_.phases[index].gpus =
         expanded_.gpus_of_pools[target.pool] + (is_shared ? 0 : expanded_.gpus_of_pools[from.pool]);
     to.weight_bytes = kWeightBytes * core::workload::model_parameters(trained.configuration.model);
-    core::workload::Model other = used.configuration.model;
-    other.sequence = trained.configuration.model.sequence;  // as many learned positions
-    if (to.weight_bytes != kWeightBytes * core::workload::model_parameters(other))
-      expanded_.file.fail(phase, "to",
-                          fmt::format("'{}' and '{}' have models of different sizes", from.name, target.name));
+    check_same_model(phase, "to", trained, used, target);
     for (const Phase* one : {&from, &target})
       if (keys_of(with_dotted_keys(one->change)).contains("cluster"))
         expanded_.file.fail(
@@ -335,11 +375,17 @@ class Expansion {
       return;
     }
     const std::string path = fmt::format("weights of phase {}", index + 1);
-    std::vector<Node> changes;
-    const Settings settings = settings_of(expanded_.file, {}, overrides_, catalog_.get());
+    std::vector<Node> changes{set_};
+    const Settings settings = settings_of(expanded_.file, {set_}, catalog_.get());
     const std::int64_t gpus = is_shared ? expanded_.gpus_of_pools[target.pool] : all_gpus_;
     if (gpus != gpus_of(settings)) changes.push_back(part_of_cluster(target, settings, gpus));
-    changes.push_back(Change(phase.place).set("program.file", path).node());
+    Change change(phase.place);
+    change.set("program.file", path);
+    if (!route.receivers.empty() && !says({set_}, kChunk)) {
+      change.set(kChunk, kPipelinedBytes);
+      note(phase, fmt::format("{}={}", kChunk, kPipelinedBytes));
+    }
+    changes.push_back(change.node());
     to.bucket = add(phase, "bucket", changes, {{path, weights_program(route, to.bucket_bytes)}});
   }
 
@@ -379,10 +425,11 @@ class Expansion {
   }
 
   std::vector<std::string> overrides_;
+  Node set_;  // what they say
   ExtendedCatalog catalog_;
   ExpandedPhases expanded_;
   std::int64_t all_gpus_ = 0;
-  std::set<std::string> set_;                   // keys of --set
+  std::set<std::string> set_keys_;              // of --set
   std::optional<std::size_t> rollout_;          // the first phase that generates
   std::map<std::string, std::string> assumed_;  // by phase
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();

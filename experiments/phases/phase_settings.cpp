@@ -70,8 +70,21 @@ Change& Change::set(const std::string& key, const std::string& value) {
   return *this;
 }
 
-Settings settings_of(const PhasesFile& file, const std::vector<Node>& changes,
-                     const std::vector<std::string>& overrides, const Catalog& catalog) {
+Node overrides_node(const std::vector<std::string>& overrides) {
+  Node result;
+  result.kind = Node::Kind::mapping;
+  for (const std::string& given : overrides) {
+    const std::size_t equals = given.find('=');
+    if (given.starts_with("assume=")) continue;
+    Node value = import::parse_yaml(equals == std::string::npos ? "null" : given.substr(equals + 1), "--set " + given);
+    if (equals == std::string::npos) value.fail("must be key=value, such as strategy.tp=8");
+    const int line = value.line;
+    result.entries.push_back({given.substr(0, equals), line, std::move(value)});
+  }
+  return result;
+}
+
+Settings settings_of(const PhasesFile& file, const std::vector<Node>& changes, const Catalog& catalog) {
   const Practice practice = file.practice.kind == Node::Kind::null
                                 ? Practice::today
                                 : practice_named(import::read_line(file.practice, "assume", practice_names()));
@@ -80,12 +93,6 @@ Settings settings_of(const PhasesFile& file, const std::vector<Node>& changes,
   assigner.defaults();
   assigner.assign_base(file.base);
   for (const Node& change : changes) assigner.assign_base(change);
-  for (const std::string& given : overrides) {
-    const std::size_t equals = given.find('=');
-    if (equals == std::string::npos || given.starts_with("assume=")) continue;
-    const Node value = import::parse_yaml(given.substr(equals + 1), "--set " + given);
-    assigner.assign(find_typed_key(given.substr(0, equals), value), value);
-  }
   count_listed_nodes(settings);
   return settings;
 }

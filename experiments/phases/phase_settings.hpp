@@ -32,8 +32,10 @@ class Change {
   import::Node node_;
 };
 
-/// Returns what `base`, `changes` and --set say, with defaults; what is missing is not told.
-Settings settings_of(const PhasesFile& file, const std::vector<import::Node>& changes,
-                     const std::vector<std::string>& overrides, const Catalog& catalog);
+/// Returns what --set says as a mapping of dotted keys, without `assume`. Throws InputError for what is no key=value.
+import::Node overrides_node(const std::vector<std::string>& overrides);
+
+/// Returns what `base` and `changes` say, with defaults; what is missing is not told.
+Settings settings_of(const PhasesFile& file, const std::vector<import::Node>& changes, const Catalog& catalog);
 
 }  // namespace manyworlds::experiments::phases

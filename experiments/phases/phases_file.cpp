@@ -173,7 +173,8 @@ class Reader {
   }
 
   void read_phases(const Node& node) {
-    if (node.kind != Node::Kind::sequence || node.items.empty())
+    if (node.kind == Node::Kind::sequence && node.items.empty()) node.fail("'phases' must have a phase at least");
+    if (node.kind != Node::Kind::sequence)
       node.fail(fmt::format("'phases' must be a list of phases, not {}", describe(node)));
     if (node.items.size() > kMaxPhases) node.fail(fmt::format("'phases' may be {} at most", kMaxPhases));
     for (const Node& one : node.items) read_name(one);

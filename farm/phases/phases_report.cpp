@@ -60,11 +60,17 @@ class Text {
     return text;
   }
 
+  bool is_analytic() const {
+    const auto config = expanded_.sweep.experiments.front().config();
+    return config.configuration.transport.fidelity == core::network::Fidelity::analytic;
+  }
+
   std::string headline() const {
-    std::string text = fmt::format("{}: {} iteration takes {} on {} {}", file().title,
+    std::string text = fmt::format("{}: {} iteration takes {} on {} {}{}", file().title,
                                    is_synchronous() ? "a synchronous" : "an asynchronous",
                                    time_text(iteration_.composition.iteration_s), iteration_.gpus,
-                                   core::plural(static_cast<std::uint64_t>(iteration_.gpus), "GPU"));
+                                   core::plural(static_cast<std::uint64_t>(iteration_.gpus), "GPU"),
+                                   is_analytic() ? " (analytic: no queueing on links)" : "");
     if (iteration_.samples > 0)
       text += fmt::format("; {} samples, {} samples/s", count_text(iteration_.samples),
                           io::with_si_prefix(iteration_.samples_per_s(), ""));

@@ -58,12 +58,13 @@ class Phases(unittest.TestCase):
         self.assertEqual(by_name["rollout"]["host_bytes"], 0)
 
     def test_pools_of_an_asynchronous_iteration_work_at_the_same_time(self):
-        told = self.told(EXAMPLES / "grpo-8b-separate.yaml", *ANALYTIC)
+        told = self.told(EXAMPLES / "grpo-8b-separate.yaml", "--set", "fidelity=fluid", "--in-process")
         self.assertEqual(told["iteration_s"], max(pool["busy_s"] for pool in told["pools"]))
         weights = told["phases"][-1]
         self.assertEqual((weights["gpus"], weights["transfer"]["receivers"], weights["transfer"]["gathered_over"]), (16, 8, 1))
-        # No broadcast over one NIC of 50 GB/s is faster than its bytes.
-        self.assertGreater(weights["time_s"], weights["transfer"]["weight_bytes"] / 50e9)
+        # No broadcast over one NIC of 50 GB/s is faster than its bytes, and one that is pipelined not much slower.
+        nic_s = weights["transfer"]["weight_bytes"] / 50e9
+        self.assertTrue(nic_s < weights["time_s"] < 1.3 * nic_s, weights["time_s"])
         busy = {pool["pool"]: pool["busy_s"] for pool in told["pools"]}
         self.assertAlmostEqual(busy["generators"], told["phases"][0]["time_s"] + weights["time_s"], places=9)
 
@@ -72,6 +73,20 @@ class Phases(unittest.TestCase):
         self.assertEqual(self.phases(SMALL, "-o", "one", "--in-process").stdout, first)
         self.assertEqual(self.phases(SMALL, "-o", "two", "-j", "2").stdout, first)
         self.assertIn("gathered over 4 ranks, broadcast to 4 GPUs", first)
+
+    def test_what_a_phase_decides_itself_holds_whatever_is_set(self):
+        def iteration(text, *words):
+            run_directory = tempfile.mkdtemp(dir=self.directory) + "/run"
+            return json.loads(self.phases(text, "--json", "-o", run_directory, "--in-process", *words).stdout)["iteration_s"]
+
+        said = iteration(SMALL)
+        self.assertEqual(iteration(SMALL, "--set", "model={like: gpt3-1.3b, layers: 4}"), said)
+        scoring = SMALL.replace("layers: 4}", "layers: 4, inference: scoring}")
+        self.assertEqual(iteration(scoring), said)
+        self.assertEqual(iteration(SMALL, "--set", "model.inference=scoring"), said)
+        self.assertLess(iteration(SMALL, "--set", "model.layers=2"), said)
+        fewer = self.phases(SMALL.replace("strategy.micro_batch: 1", "strategy.micro_batch: 1, strategy.global_batch: 4"), "--in-process")
+        self.assertIn("update: trains 4 samples, of 16 that rollouts make", fewer.stdout)
 
     def test_another_layout_on_the_same_gpus_gathers_and_the_same_does_not(self):
         shared = SMALL.replace("pools: {trainers: 4, generators: 4}\n", "").replace(" on: generators,", "").replace(" on: trainers,", "")
@@ -91,6 +106,9 @@ class Phases(unittest.TestCase):
                  "phases.yaml:6: 'pools' have 12 GPUs together, and 'cluster' of 'base' has 8"),
                 ("base: {strategy.tp: 4", "base: {strategy.tp: 3", "phases.yaml:10: phase 'update': its strategy of tp 3 x pp 1 x cp 1"),
                 ("base: {strategy.tp: 4", "base: {strategy.tq: 4", "phases.yaml:10: unknown key 'strategy.tq'; did you mean"),
+                ("base: {strategy.tp: 2}", "base: {strategy.tp: 2, strategy.sequence_parallel: true}",
+                 "phases.yaml:9: phase 'rollout': 'strategy.sequence_parallel' of a rollout follows from its kind"),
+                ("kind: training, on: trainers,", "kind: scoring, from: other, on: trainers,", "'from': unknown phase 'other'"),
                 ("from: update", "from: updat", "phases.yaml:11: 'from': unknown phase 'updat'; did you mean 'update'"),
                 ("bucket: 64MiB", "steps: 2", "it is of training and scoring, and this phase is of kind transfer")):
             self.assertIn(old, SMALL)
