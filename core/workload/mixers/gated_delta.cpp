@@ -9,8 +9,6 @@
 #include "core/workload/mixers/mixer_parts.hpp"
 #include "core/workload/mixers/scan_kernels.hpp"
 #include "core/workload/mixers/token_exchange.hpp"
-#include "core/workload/model/token_trade.hpp"
-#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -69,14 +67,9 @@ DeltaRuleSizes rule_sizes(const GatedDelta& share, const RankShapes& shapes) {
   return sizes;
 }
 
-class GatedDeltaPart final : public LayerPart, public TradesTokens {
+class GatedDeltaPart final : public Mixer {
  public:
   explicit GatedDeltaPart(const GatedDelta& mixer) : mixer_(mixer) {}
-
-  BranchNames branch_names() const override {
-    return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
-  }
-  Modules data_part() const override { return data_part::mixer; }
 
   std::string missing_size(const Model&) const override {
     return mixer_.key_heads == 0 ? "key_heads" : mixer_.value_heads == 0 ? "value_heads" : "";

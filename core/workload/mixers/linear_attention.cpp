@@ -11,8 +11,6 @@
 #include "core/workload/mixers/mixer_parts.hpp"
 #include "core/workload/mixers/scan_kernels.hpp"
 #include "core/workload/mixers/token_exchange.hpp"
-#include "core/workload/model/token_trade.hpp"
-#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -53,14 +51,9 @@ StateSpaceSizes scan_sizes(const LinearAttention& mixer, const PartOnRank& on) {
   return sizes;
 }
 
-class LinearAttentionPart final : public LayerPart, public TradesTokens {
+class LinearAttentionPart final : public Mixer {
  public:
   explicit LinearAttentionPart(const LinearAttention& mixer) : mixer_(mixer) {}
-
-  BranchNames branch_names() const override {
-    return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
-  }
-  Modules data_part() const override { return data_part::mixer; }
 
   std::string missing_size(const Model&) const override { return mixer_.heads == 0 ? "heads" : ""; }
 

@@ -9,8 +9,6 @@
 #include "core/workload/mixers/mixer_parts.hpp"
 #include "core/workload/mixers/scan_kernels.hpp"
 #include "core/workload/mixers/token_exchange.hpp"
-#include "core/workload/model/token_trade.hpp"
-#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -67,14 +65,9 @@ StateSpaceSizes scan_sizes(const Mamba2& share, const RankShapes& shapes) {
   return sizes;
 }
 
-class Mamba2Part final : public LayerPart, public TradesTokens {
+class Mamba2Part final : public Mixer {
  public:
   explicit Mamba2Part(const Mamba2& mixer) : mixer_(mixer) {}
-
-  BranchNames branch_names() const override {
-    return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
-  }
-  Modules data_part() const override { return data_part::mixer; }
 
   std::string missing_size(const Model&) const override { return mixer_.heads == 0 ? "heads" : ""; }
 

@@ -1,9 +1,21 @@
-// What mixers that go over the sequence with a state have in common: a short convolution and a gated norm.
+// What mixers that go over the sequence with a state have in common: their place in a layer, a short convolution and a
+// gated norm.
 #pragma once
 
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/operators/operator_parts.hpp"
+#include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
+
+/// A part in the place of attention, whose context-parallel ranks trade tokens for heads.
+class Mixer : public LayerPart, public TradesTokens {
+ public:
+  BranchNames branch_names() const override {
+    return {"mixer_norm", "mixer_residual", recompute::layernorm, offload::attn_norm};
+  }
+  Modules data_part() const override { return data_part::mixer; }
+};
 
 /// Adds the causal convolution over few tokens of `elements`, with its activation function: read and written once, by a
 /// kernel of this class, at half of the memory bandwidth. Measured are mamba_ssm's on H100, at 45 to 47 % forward and
