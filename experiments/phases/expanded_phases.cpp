@@ -30,6 +30,7 @@ constexpr std::int64_t kWeightBytes = 2;  // bf16
 constexpr const char *kNodes = "cluster.nodes", *kPerNode = "cluster.gpus_per_node";
 constexpr const char *kBatch = "strategy.global_batch", *kMicroBatch = "strategy.micro_batch";
 constexpr const char *kRecompute = "strategy.recompute", *kSequenceParallel = "strategy.sequence_parallel";
+constexpr const char *kZero = "strategy.zero", *kContext = "strategy.cp";
 constexpr const char* kChunk = "collectives.chunk_bytes";
 constexpr std::int64_t kPipelinedBytes = 4
                                          << 20;  // NCCL's buffer of a channel, NCCL_BUFFSIZE, in which a broadcast goes
@@ -162,7 +163,7 @@ class Expansion {
   std::int64_t replicas_of(const Phase& phase, const std::vector<Node>& changes, std::int64_t gpus) const {
     const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
     const std::int64_t tp = integer(settings, "strategy.tp", 1), pp = integer(settings, "strategy.pp", 1),
-                       cp = integer(settings, "strategy.cp", 1);
+                       cp = integer(settings, kContext, 1);
     if (gpus % (tp * pp * cp) != 0)
       expanded_.file.fail(
           phase, "base",
@@ -210,7 +211,7 @@ class Expansion {
     const std::vector<Node> changes = changes_of(phase, to.gpus);
     const std::int64_t replicas = replicas_of(phase, changes, to.gpus);
     if (phase.kind == Kind::generation) {
-      refuse_what_follows(phase, keys_of(changes.front()));
+      refuse_what_follows(phase, changes);
       add_rollout(phase, changes, replicas, to.rollout);
     } else {
       to.step = add(phase, "step", with_batch(phase, changes));
@@ -218,12 +219,18 @@ class Expansion {
     }
   }
 
-  void refuse_what_follows(const Phase& phase, const std::set<std::string>& keys) const {
-    for (const char* key : {kBatch, kMicroBatch, kSequence, kCached, kInference, kSequenceParallel, kRecompute})
+  void refuse_what_follows(const Phase& phase, const std::vector<Node>& changes) const {
+    const std::set<std::string> keys = keys_of(changes.front());
+    for (const char* key : {kBatch, kMicroBatch, kSequence, kCached, kInference, kSequenceParallel, kRecompute, kZero})
       if (keys.contains(key))
         expanded_.file.fail(
             phase, "base",
             fmt::format("'{}' of a rollout follows from its kind, prompts, tokens and concurrent; leave it out", key));
+    const std::int64_t cp = integer(settings_of(expanded_.file, changes, catalog_.get()), kContext, 1);
+    if (cp > 1)
+      expanded_.file.fail(
+          phase, "base",
+          fmt::format("'{}' of a rollout must be 1, not {}: a cache is not divided over a context", kContext, cp));
   }
 
   /// Tells if an update trains more or fewer samples than rollouts make.
@@ -280,7 +287,7 @@ class Expansion {
       if (!says(changes, kSequence)) {
         const std::int64_t all = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
         const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
-        const std::int64_t cp = integer(settings, "strategy.cp", 1), parts = integer(settings, "strategy.tp", 1) * cp;
+        const std::int64_t cp = integer(settings, kContext, 1), parts = integer(settings, "strategy.tp", 1) * cp;
         const std::int64_t padded = cp > 1 ? 2 * parts : parts;  // ranks of a context have two blocks of it
         const std::int64_t mean = rollout.prompt_tokens + over(all, rollout.samples());
         const std::int64_t sequence = over(mean, padded) * padded;
@@ -309,13 +316,15 @@ class Expansion {
     for (const auto& tokens : dealt_out(to.tokens, replicas))
       to.decodings.push_back(decoding_of(tokens, rollout.prompt_tokens, rollout.concurrent));
     to.grid = decoding_grid(to.decodings);
+    const std::int64_t most = rollout.lengths.max_tokens, ended = std::count(to.tokens.begin(), to.tokens.end(), most);
+    if (ended > 0) note(phase, fmt::format("{} of {} responses end at max_tokens {}", ended, rollout.samples(), most));
     const bool says_graphs = says(changes, kGraphs);
     if (!says_graphs) note(phase, fmt::format("{}=all of decoding steps", kGraphs));
     const auto add_step = [&](const char* what, std::int64_t samples, std::int64_t sequence, std::int64_t cached) {
       Change change(phase.place);
       change.set(kInference, "generation").set(kSequence, sequence).set(kCached, cached);
       change.set(kMicroBatch, samples).set(kBatch, samples * replicas);
-      change.set(kRecompute, "none").set(kSequenceParallel, "false");
+      change.set(kRecompute, "none").set(kSequenceParallel, "false").set(kZero, 0);
       if (cached > 0 && !says_graphs) change.set(kGraphs, "all");
       std::vector<Node> all = changes;
       all.push_back(change.node());
@@ -329,10 +338,10 @@ class Expansion {
     for (const DecodingPoint& check : to.grid.checks)
       to.checks.push_back(add_step("check", check.samples, 1, check.length));
     to.prefill_one = to.prefill_many = add_step("prefill", 1, rollout.prompt_tokens, 0);
-    std::int64_t most = 1;
+    std::int64_t together = 1;
     for (const Decoding& one : to.decodings)
-      for (const std::int64_t samples : one.prefills) most = std::max(most, samples);
-    to.prefill_samples = std::clamp<std::int64_t>(rollout.prefill_tokens / rollout.prompt_tokens, 1, most);
+      for (const std::int64_t samples : one.prefills) together = std::max(together, samples);
+    to.prefill_samples = std::clamp<std::int64_t>(rollout.prefill_tokens / rollout.prompt_tokens, 1, together);
     if (to.prefill_samples > 1) to.prefill_many = add_step("prefill", to.prefill_samples, rollout.prompt_tokens, 0);
     to.is_pipeline = experiment_config(to.prefill_one).configuration.strategy.pp > 1;
   }

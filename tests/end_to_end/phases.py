@@ -75,9 +75,12 @@ class Phases(unittest.TestCase):
         self.assertIn("gathered over 4 ranks, broadcast to 4 GPUs", first)
 
     def test_what_a_phase_decides_itself_holds_whatever_is_set(self):
-        def iteration(text, *words):
+        def told(text, *words):
             run_directory = tempfile.mkdtemp(dir=self.directory) + "/run"
-            return json.loads(self.phases(text, "--json", "-o", run_directory, "--in-process", *words).stdout)["iteration_s"]
+            return json.loads(self.phases(text, "--json", "-o", run_directory, "--in-process", *words).stdout)
+
+        def iteration(text, *words):
+            return told(text, *words)["iteration_s"]
 
         said = iteration(SMALL)
         self.assertEqual(iteration(SMALL, "--set", "model={like: gpt3-1.3b, layers: 4}"), said)
@@ -85,6 +88,11 @@ class Phases(unittest.TestCase):
         self.assertEqual(iteration(scoring), said)
         self.assertEqual(iteration(SMALL, "--set", "model.inference=scoring"), said)
         self.assertLess(iteration(SMALL, "--set", "model.layers=2"), said)
+        two_replicas = SMALL.replace("base: {strategy.tp: 4", "base: {strategy.tp: 2")
+        rollouts = [told(two_replicas, "--set", f"strategy.zero={zero}")["phases"][0]["time_s"] for zero in (0, 3)]
+        self.assertEqual(*rollouts)
+        cut = self.phases(SMALL.replace("response_tokens: 33", "response_tokens: 33, max_tokens: 20"), "--in-process", "-o", "cut")
+        self.assertIn("rollout: 16 of 16 responses end at max_tokens 20", cut.stdout)
         fewer = self.phases(SMALL.replace("strategy.micro_batch: 1", "strategy.micro_batch: 1, strategy.global_batch: 4"), "--in-process")
         self.assertIn("update: trains 4 samples, of 16 that rollouts make", fewer.stdout)
 
@@ -108,6 +116,8 @@ class Phases(unittest.TestCase):
                 ("base: {strategy.tp: 4", "base: {strategy.tq: 4", "phases.yaml:10: unknown key 'strategy.tq'; did you mean"),
                 ("base: {strategy.tp: 2}", "base: {strategy.tp: 2, strategy.sequence_parallel: true}",
                  "phases.yaml:9: phase 'rollout': 'strategy.sequence_parallel' of a rollout follows from its kind"),
+                ("base: {strategy.tp: 2}", "base: {strategy.tp: 2, strategy.cp: 2}",
+                 "phases.yaml:9: phase 'rollout': 'strategy.cp' of a rollout must be 1, not 2"),
                 ("kind: training, on: trainers,", "kind: scoring, from: other, on: trainers,", "'from': unknown phase 'other'"),
                 ("from: update", "from: updat", "phases.yaml:11: 'from': unknown phase 'updat'; did you mean 'update'"),
                 ("bucket: 64MiB", "steps: 2", "it is of training and scoring, and this phase is of kind transfer")):
