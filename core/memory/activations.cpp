@@ -178,8 +178,8 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   embedding_head.mtp_logits = model.mtp_layers * 4 * logits;
   embedding_head.transient_logits = transient_logit_bytes(strategy.stack) * logits;
   embedding_head.logits_gradient = 2 * logits;
-  // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
   if (model.teacher) add_distillation(embedding_head, model, shapes);
+  // Under sequence parallelism the head's input is gathered again, and its gradient is reduced to the rank's own share.
   const std::int64_t gradient_bytes = workload::is_frozen(model) ? 0 : table_bytes;
   embedding_head.head_working = gradient_bytes + shapes.hidden_bytes();
   if (shapes.sequence_parallel) embedding_head.head_working += shapes.hidden_bytes() + shapes.boundary_bytes();

@@ -13,6 +13,12 @@ namespace {
 
 using import::Node;
 
+void read_gated_decoder(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::gated);
+}
+
 void refuse_biases(ConfigReader& reader, const Keys& keys = {"attention_bias"}) {
   for (const auto& key : keys)
     if (reader.flag({key}, false))
@@ -30,9 +36,7 @@ std::vector<bool> windowed_layers(ConfigReader& reader, std::int64_t period) {
 }
 
 void read_sandwich(ConfigReader& reader, std::int64_t period) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   reader.set("activation", "geglu");
   refuse_biases(reader);
   const std::int64_t window = reader.integer({"sliding_window"}, 0);
@@ -90,9 +94,7 @@ std::vector<bool> rotary_layers(ConfigReader& reader) {
 }
 
 void read_llama4(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   for (ConfigValue& value : reader.values())
     if (value.option == "ffn_hidden") value.option = "expert_ffn_hidden";
   reader.take("ffn_hidden", {"intermediate_size_mlp"});
@@ -115,9 +117,7 @@ void add_alike(ConfigReader& reader, const std::string& parts) {
 }
 
 void read_mimo(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   read_window(reader);
   reader.set("biases", false);
   const bool biased = reader.flag({"attention_bias"}, true);
@@ -127,9 +127,7 @@ void read_mimo(ConfigReader& reader) {
 }
 
 void read_minimax_m2(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   read_window(reader);
   reader.set("biases", false);
   read_mixtral_experts(reader);
@@ -150,9 +148,7 @@ void read_minimax_m2(ConfigReader& reader) {
 
 /// Norms stand before and behind both parts.
 void read_glm4(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   reader.set("biases", false);
   const bool biased = reader.flag({"attention_bias"}, true);
   if (biased) reader.carry("add-qkv-bias");
@@ -174,9 +170,7 @@ void add_dense_layer(ConfigReader& reader, std::int64_t window, bool rotary, con
 
 /// One layer of so many has no rotary positions; windows, if there are any, are in these.
 void read_smollm3(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   refuse_biases(reader, {"attention_bias", "mlp_bias"});
   reader.find({"max_window_layers"});  // of Qwen2's files; this family's class does not read it
   const std::int64_t window = reader.integer({"sliding_window"}, 0);
@@ -193,9 +187,7 @@ void read_smollm3(ConfigReader& reader) {
 
 /// Norms as of OLMo 2, whose weights are those of all heads.
 void read_olmo3(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   refuse_biases(reader);
   reader.set("query_key_norm", true);
   constexpr std::int64_t kPeriod = 4;
@@ -223,9 +215,7 @@ std::vector<bool> patterned_layers(ConfigReader& reader) {
 
 /// Layers without a window have no rotary positions, unless no layer has a window.
 void read_exaone4(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   reader.set("biases", false);
   reader.set("query_key_norm", true);
   const std::int64_t window = reader.integer({"sliding_window"}, 0);
@@ -250,9 +240,7 @@ std::int64_t heads_in_windows(ConfigReader& reader) {
 }
 
 void read_step(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   reader.set("biases", false);
   reader.set("query_key_norm", true);
   reader.take("experts", {"num_experts", "moe_num_experts"});
@@ -338,9 +326,7 @@ std::string searched_network(ConfigReader& reader, const SearchedPart& part) {
 }
 
 void read_nemotron_nas(ConfigReader& reader) {
-  read_decoder(reader);
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::gated);
+  read_gated_decoder(reader);
   refuse_biases(reader, {"attention_bias", "mlp_bias"});
   const FoundKey list = reader.find({"block_configs"});
   if (!list.is_set())

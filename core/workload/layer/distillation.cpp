@@ -1,13 +1,11 @@
 #include "core/workload/layer/distillation.hpp"
 
 #include <initializer_list>
-#include <map>
 #include <string_view>
 
 #include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "core/workload/model/architecture.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {
@@ -89,19 +87,9 @@ std::int64_t distillation_transient_bytes(const RankShapes& shapes) {
 }
 
 std::int64_t forward_flops_per_sequence(const Model& teacher) {
-  Model balanced = teacher;
-  balanced.routing = nullptr;
-  std::int64_t sum = has_head(teacher) ? 2 * teacher.sequence * teacher.hidden * teacher.vocabulary : 0;
-  std::map<LayerKind, std::int64_t> known;
-  for (std::int64_t layer = 0; layer < teacher.layers; ++layer) {
-    const auto [flops, is_new] = known.try_emplace(balanced.layer_kind(layer), 0);
-    if (is_new)
-      for (const Operator& each : layer_operators(balanced, Strategy{}, flops->first))
-        for (const WorkItem& work : each.forward)
-          if (const KernelWork* kernel = work.kernel()) flops->second += kernel->shape.flops;
-    sum += flops->second;
-  }
-  return sum;
+  Model scored = teacher;
+  scored.inference = Inference::scoring;
+  return model_flops_per_sequence(scored);
 }
 
 }  // namespace manyworlds::core::workload
