@@ -28,13 +28,6 @@ void add_dotted(const Section& section, const std::string& path, const Node& map
   }
 }
 
-Node place_of(const Entry& entry) {
-  Node place;
-  place.file = entry.value.file;
-  place.line = entry.line;
-  return place;
-}
-
 }  // namespace
 
 Node with_dotted_keys(const Node& mapping) {
@@ -48,7 +41,7 @@ Node with_dotted_keys(const Node& mapping) {
 std::set<std::string> keys_of(const Node& mapping) {
   std::set<std::string> keys;
   for (const Entry& entry : mapping.entries) {
-    const std::string path = find_typed_key(entry.key, place_of(entry)).path;
+    const std::string path = find_typed_key(entry.key, place_of_entry(entry)).path;
     keys.insert(path);
     if (entry.value.kind != Node::Kind::mapping) continue;
     for (const Entry& inner : entry.value.entries) keys.insert(path + "." + inner.key);

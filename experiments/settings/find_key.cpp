@@ -89,4 +89,10 @@ Target find_typed_key(const std::string& typed, const Node& at) {
   return find_key(typed, at);
 }
 
+import::Node place_of_entry(const import::Entry& entry){import::Node at;
+at.file = entry.value.file;
+at.line = entry.line;
+return at;
+}  // namespace manyworlds::experiments
+
 }  // namespace manyworlds::experiments

@@ -28,4 +28,7 @@ Target find_key(const std::string& dotted, const import::Node& at);
 /// Resolves a key as people type it: its last words suffice, as in "tp", if only one key ends with them.
 Target find_typed_key(const std::string& typed, const import::Node& at);
 
+/// Returns the place of an entry's key, without content.
+import::Node place_of_entry(const import::Entry& entry);
+
 }  // namespace manyworlds::experiments

@@ -26,13 +26,6 @@ constexpr const char* kSequence = "model.sequence";
 constexpr const char* kArchitecture = "model.architecture";
 constexpr const char* kTeacher = "model.teacher";
 
-Node place_of_entry(const Entry& entry) {
-  Node at;
-  at.file = entry.value.file;
-  at.line = entry.line;
-  return at;
-}
-
 }  // namespace
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
