@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "experiments/axes/open_keys.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/text/expression.hpp"
+#include "experiments/tree/expression.hpp"
 
 namespace manyworlds::experiments {
 

@@ -5,7 +5,7 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

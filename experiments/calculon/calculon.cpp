@@ -9,8 +9,8 @@
 #include "core/base/error.hpp"
 #include "experiments/jobs/given_keys.hpp"
 #include "experiments/jobs/named_model.hpp"
-#include "experiments/text/json_tree.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/json_tree.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

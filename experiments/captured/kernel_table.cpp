@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/compute/measured.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::captured {
 namespace {

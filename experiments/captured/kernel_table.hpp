@@ -9,7 +9,7 @@
 
 #include "experiments/programs/stream_program.hpp"
 #include "experiments/records/rank_record.hpp"
-#include "experiments/text/expression.hpp"
+#include "experiments/tree/expression.hpp"
 
 namespace manyworlds::experiments::captured {
 

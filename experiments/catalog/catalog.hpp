@@ -10,7 +10,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "experiments/catalog/catalog_entry.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 

@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/clusters/node_list.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 
 namespace manyworlds::experiments {
 

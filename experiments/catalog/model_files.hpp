@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "experiments/catalog/catalog_entry.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

@@ -7,7 +7,7 @@
 #include "experiments/config/architecture.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "experiments/catalog/catalog_entry.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

@@ -9,7 +9,7 @@
 
 #include "core/base/options.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::clusters {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "experiments/clusters/fabric.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::clusters {
 

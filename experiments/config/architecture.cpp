@@ -10,7 +10,7 @@
 #include "core/workload/model/fine_tuning.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -37,7 +37,7 @@
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/distillation.hpp"
 #include "core/workload/parts/registry.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

@@ -7,13 +7,13 @@
 
 #include "core/base/options.hpp"
 #include "core/step/layout/configuration.hpp"
-#include "experiments/config/faults.hpp"
 #include "experiments/config/machines.hpp"
 #include "experiments/config/programs.hpp"
 #include "experiments/config/settings_map.hpp"
 #include "experiments/costs/power.hpp"
 #include "experiments/costs/price.hpp"
 #include "experiments/costs/training.hpp"
+#include "experiments/faults/faults.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::experiments {

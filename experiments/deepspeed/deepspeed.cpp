@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/deepspeed/ds_config.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

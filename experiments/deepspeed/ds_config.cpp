@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/deepspeed/config_keys.hpp"
-#include "experiments/text/json_tree.hpp"
+#include "experiments/tree/json_tree.hpp"
 
 namespace manyworlds::experiments::jobs::deepspeed {
 namespace {

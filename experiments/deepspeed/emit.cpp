@@ -10,7 +10,7 @@
 #include "experiments/deepspeed/deepspeed.hpp"
 #include "experiments/jobs/known_names.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace deepspeed {

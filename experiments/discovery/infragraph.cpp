@@ -5,8 +5,8 @@
 #include <set>
 
 #include "experiments/discovery/lines.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::clusters {
 namespace {

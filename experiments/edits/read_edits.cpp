@@ -11,8 +11,8 @@
 #include "experiments/programs/kernel_shapes.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/programs/words.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::edits {
 namespace {

@@ -14,7 +14,7 @@
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/megatron_launch/megatron_launch.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/primus/primus.hpp"
 #include "experiments/text/nearest.hpp"

@@ -8,10 +8,10 @@
 
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/settings/settings.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

@@ -6,8 +6,8 @@
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
 #include "core/sharing/union_find.hpp"
-#include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "topologies/parts/connectivity.hpp"
 #include "topologies/parts/limits.hpp"
 

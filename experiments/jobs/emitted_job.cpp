@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/escape.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

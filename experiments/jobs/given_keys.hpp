@@ -8,7 +8,7 @@
 
 #include "experiments/jobs/job.hpp"
 #include "experiments/jobs/known_names.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
 

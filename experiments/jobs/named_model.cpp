@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "experiments/models/carried.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/model_keys/carried.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

@@ -11,8 +11,8 @@
 #include "experiments/import/pipeline_layout.hpp"
 #include "experiments/measured/architectures.hpp"
 #include "experiments/measured/test_models.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/text/unsupported_row.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -6,10 +6,10 @@
 #include "core/memory/footprint.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/measured/term_table.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/unsupported_row.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/compute/gemm.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/csv.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -11,8 +11,8 @@
 #include "experiments/kernels/kernel_samples.hpp"
 #include "experiments/measured/term_table.hpp"
 #include "experiments/measured_kernels/kernel_operators.hpp"
-#include "experiments/text/scalar.hpp"
 #include "experiments/text/unsupported_row.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

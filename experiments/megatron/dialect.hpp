@@ -9,7 +9,7 @@
 
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
 

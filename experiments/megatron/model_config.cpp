@@ -3,7 +3,7 @@
 
 #include "experiments/megatron/arguments.hpp"
 #include "experiments/text/text.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {

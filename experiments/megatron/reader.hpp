@@ -7,7 +7,7 @@
 
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
 

@@ -6,7 +6,7 @@
 
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/megatron_launch/writer.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 
 namespace manyworlds::experiments::jobs {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::jobs {
 

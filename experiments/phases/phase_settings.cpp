@@ -7,7 +7,7 @@
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/settings/settings.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::phases {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/options.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::phases {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments::phases {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "experiments/text/json_tree.hpp"
+#include "experiments/tree/json_tree.hpp"
 
 namespace manyworlds::experiments::captured {
 namespace {

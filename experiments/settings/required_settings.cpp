@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 

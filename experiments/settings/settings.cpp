@@ -11,7 +11,7 @@
 #include "experiments/settings/key_names.hpp"
 #include "experiments/settings/teacher.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

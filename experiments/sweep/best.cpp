@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 

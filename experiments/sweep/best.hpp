@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/sweep/experiment.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

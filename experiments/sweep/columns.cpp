@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "core/compute/measured.hpp"
 #include "experiments/config/graphs.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
 

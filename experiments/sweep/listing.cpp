@@ -4,10 +4,10 @@
 #include "core/workload/schedule/schedule.hpp"
 #include "experiments/config/architecture.hpp"
 #include "experiments/config/config_schema.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/sweep/schema.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiments/sweep/experiment.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {
 

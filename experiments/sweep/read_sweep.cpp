@@ -9,8 +9,8 @@
 #include "experiments/sweep/measured_step.hpp"
 #include "experiments/sweep/sweep_reader.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -8,7 +8,7 @@
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/json.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/rules/validity.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
 

@@ -8,11 +8,11 @@
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/programs/program_file.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/best.hpp"
 #include "experiments/sweep/sweep_reader.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
 namespace {

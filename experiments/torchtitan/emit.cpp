@@ -9,7 +9,7 @@
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/jobs/batch_job.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/torchtitan/flavors.hpp"
 #include "experiments/torchtitan/own_flavor.hpp"
 #include "experiments/torchtitan/stages.hpp"

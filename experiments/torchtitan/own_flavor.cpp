@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/torchtitan/python_values.hpp"
 
 namespace manyworlds::experiments::jobs::torchtitan {

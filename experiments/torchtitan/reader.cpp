@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/shell/arithmetic.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/torchtitan/key_table.hpp"

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "experiments/text/toml.hpp"
 #include "experiments/torchtitan/key_table.hpp"
 #include "experiments/torchtitan/own_flavor.hpp"
 #include "experiments/torchtitan/reader.hpp"
+#include "experiments/tree/toml.hpp"
 
 namespace manyworlds::experiments::jobs {
 

@@ -9,8 +9,8 @@
 #include "core/base/number_in.hpp"
 #include "core/base/units.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 #include "farm/cli/parsing/option_values.hpp"
 
 namespace manyworlds::farm::allocation {

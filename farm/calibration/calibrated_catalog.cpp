@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/catalog/calibration.hpp"
-#include "experiments/text/scalar.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::farm {
 namespace {

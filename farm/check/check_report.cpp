@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "farm/check/suggestions.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "farm/results/stage_footprints.hpp"
+#include "farm/texts/stage_footprints.hpp"
 
 namespace manyworlds::farm {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/program/step_parts.hpp"
-#include "experiments/rules/validity.hpp"
-#include "farm/results/stage_footprints.hpp"
+#include "experiments/validity/validity.hpp"
+#include "farm/texts/stage_footprints.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "farm/check/checked_run.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 
 namespace manyworlds::farm {
 

@@ -10,8 +10,8 @@
 
 #include "core/base/error.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::farm::design {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/compute/kernel.hpp"
 #include "experiments/silicon/chip_gpu.hpp"
 #include "experiments/silicon/yield.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "io/results/number_format.hpp"
 #include "io/results/results.hpp"
 

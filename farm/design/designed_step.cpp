@@ -10,9 +10,9 @@
 
 #include "core/base/error.hpp"
 #include "experiments/silicon/chip_gpu.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "farm/results/simulate_here.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 
 namespace manyworlds::farm::design {
 namespace {

@@ -17,7 +17,7 @@
 #include "farm/explain/hardware_sensitivity.hpp"
 #include "farm/plan/sweep_job.hpp"
 #include "farm/plan/sweep_runner.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "farm/worker/simulating_worker.hpp"
 #include "io/results/number_format.hpp"
 

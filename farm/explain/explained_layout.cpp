@@ -11,10 +11,10 @@
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/settings/practice.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "farm/explain/variants.hpp"
-#include "farm/results/memory_advice.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/memory_advice.hpp"
+#include "farm/texts/step_text.hpp"
 #include "io/ranking/top.hpp"
 #include "io/results/number_format.hpp"
 

@@ -10,11 +10,11 @@
 
 #include "core/base/error.hpp"
 #include "experiments/config/inputs.hpp"
-#include "experiments/rules/validity.hpp"
 #include "experiments/settings/find_key.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/validity/validity.hpp"
 #include "farm/explain/variants.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

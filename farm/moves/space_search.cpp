@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "farm/best/minimised_objective.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/results/memory_advice.hpp"
 #include "farm/results/sweep_report.hpp"
 #include "farm/search/deferred_ctrl_c.hpp"
 #include "farm/search/search_rounds.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/system/host_resources.hpp"
+#include "farm/texts/memory_advice.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

@@ -7,7 +7,7 @@
 
 #include "core/base/escape.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
-#include "experiments/config/failed_cables.hpp"
+#include "experiments/faults/failed_cables.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 
 namespace manyworlds::farm::phases {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/base/plural.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm::phases {

@@ -9,8 +9,8 @@
 #include "core/base/error.hpp"
 #include "core/base/number_in.hpp"
 #include "experiments/text/nearest.hpp"
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::farm::ramp {
 namespace {

@@ -26,7 +26,7 @@
 #include "farm/results/result_costs.hpp"
 #include "farm/results/result_row.hpp"
 #include "farm/results/subsimulation_table.hpp"
-#include "farm/results/tuner_text.hpp"
+#include "farm/texts/tuner_text.hpp"
 
 namespace manyworlds::farm {
 namespace {

@@ -7,13 +7,13 @@
 #include <iostream>
 #include <tuple>
 
-#include "experiments/rules/validity.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/validity/validity.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/results/memory_advice.hpp"
 #include "farm/search/deferred_ctrl_c.hpp"
 #include "farm/system/console.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/texts/memory_advice.hpp"
 
 namespace manyworlds::farm {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "experiments/config/architecture.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "farm/search/catalog_values.hpp"
 
 namespace manyworlds::farm {

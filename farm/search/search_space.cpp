@@ -12,7 +12,7 @@
 #include "core/workload/schedule/schedule.hpp"
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/settings/settings.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 #include "farm/search/catalog_values.hpp"
 #include "farm/search/model_shape.hpp"
 

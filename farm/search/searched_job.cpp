@@ -9,7 +9,7 @@
 
 #include "core/base/units.hpp"
 #include "experiments/settings/practice.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {

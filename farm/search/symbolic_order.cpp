@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/memory/footprint.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "farm/plan/naming_experiment.hpp"
 #include "farm/system/slices.hpp"
 #include "io/results/number_format.hpp"

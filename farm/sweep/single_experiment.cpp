@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/config/stage_split.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 
 namespace manyworlds::farm {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::farm {
 namespace {

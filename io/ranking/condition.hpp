@@ -1,4 +1,4 @@
-// The condition of `--where`: an expression (experiments/text/expression.hpp) over the columns of results. Sizes and
+// The condition of `--where`: an expression (experiments/tree/expression.hpp) over the columns of results. Sizes and
 // times take suffixes of the column's unit (memory_peak_bytes < 80GiB).
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/text/expression.hpp"
+#include "experiments/tree/expression.hpp"
 #include "io/results/table.hpp"
 
 namespace manyworlds::io {

@@ -13,7 +13,7 @@
 #include "core/sharing/key.hpp"
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/measured/tables.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 #include "io/report/proof_blocks.hpp"
 #include "io/results/number_format.hpp"
 

@@ -24,9 +24,9 @@ AT_HOME = {  # external headers, and the rooms that alone may see them
     r"cxxopts": ("farm/cli/parsing", "farm/cli/options"),
     r"(hdf5|H5)": ("io/results",),
     r"sqlite3": ("experiments/nsys",),
-    r"yaml-cpp": ("experiments/text",),
-    r"toml\+\+": ("experiments/text",),
-    r"mpParser": ("experiments/text",),
+    r"yaml-cpp": ("experiments/tree",),
+    r"toml\+\+": ("experiments/tree",),
+    r"mpParser": ("experiments/tree",),
     r"(pybind11|Python\.h)": ("farm/python/module",),
 }
 NOT_IN_CORE = r"(fstream|iostream|filesystem|cstdio|stdio\.h|chrono|ctime|time\.h|thread|mutex|random|unistd\.h|sys/)"

@@ -11,7 +11,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 #include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/sweeps.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 #include "experiments/text/listed_error.hpp"
 
 namespace manyworlds::experiments::testing {

@@ -16,7 +16,7 @@
 #include "experiments/frameworks/emit_targets.hpp"
 #include "experiments/frameworks/read_back.hpp"
 #include "experiments/frameworks/registry.hpp"
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 using namespace manyworlds;

@@ -13,9 +13,9 @@
 #include "experiments/frameworks/emit_targets.hpp"
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
-#include "experiments/text/toml.hpp"
 #include "experiments/torchtitan/key_table.hpp"
 #include "experiments/torchtitan/torchtitan.hpp"
+#include "experiments/tree/toml.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;

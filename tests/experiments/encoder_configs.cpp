@@ -6,7 +6,7 @@
 
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/config_refusals.hpp"

@@ -1,5 +1,5 @@
 // The language of conditions: whatever is typed is a value or a message, never a crash.
-#include "experiments/text/expression.hpp"
+#include "experiments/tree/expression.hpp"
 
 #include <catch2/catch.hpp>
 

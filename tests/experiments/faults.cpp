@@ -6,7 +6,7 @@
 
 #include "core/network/fabric/router.hpp"
 #include "core/network/flows/flows.hpp"
-#include "experiments/config/failed_cables.hpp"
+#include "experiments/faults/failed_cables.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;

@@ -4,7 +4,7 @@
 #include "core/base/error.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/json_syntax.hpp"
-#include "experiments/text/json_tree.hpp"
+#include "experiments/tree/json_tree.hpp"
 
 using namespace manyworlds;
 using Catch::Contains;

@@ -7,7 +7,7 @@
 #include "experiments/measured/memory.hpp"
 #include "experiments/measured/tables.hpp"
 #include "experiments/text/csv.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/yaml.hpp"
 #include "tests/experiments/mutations.hpp"
 
 using namespace manyworlds;

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "core/workload/layer/layer_parameters.hpp"
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/config_refusals.hpp"
 

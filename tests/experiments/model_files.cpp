@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/workload/layer/layer_parameters.hpp"
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 #include "tests/experiments/sweeps.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <sstream>
 
-#include "experiments/models/carried.hpp"
+#include "experiments/model_keys/carried.hpp"
 #include "experiments/settings/find_key.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/torchtitan/flavors.hpp"

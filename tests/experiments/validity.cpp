@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/rules/validity.hpp"
+#include "experiments/validity/validity.hpp"
 #include "tests/experiments/sweeps.hpp"
 
 using namespace manyworlds;

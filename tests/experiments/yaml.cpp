@@ -1,8 +1,8 @@
 // The YAML reader: places, and everything it refuses.
 #include <catch2/catch.hpp>
 
-#include "experiments/text/scalar.hpp"
-#include "experiments/text/yaml.hpp"
+#include "experiments/tree/scalar.hpp"
+#include "experiments/tree/yaml.hpp"
 
 using namespace manyworlds;
 using experiments::import::Node;

@@ -9,7 +9,7 @@
 #include "farm/best/best_selection.hpp"
 #include "farm/coordinator/task_queue.hpp"
 #include "farm/explain/hardware_sensitivity.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 #include "tests/farm/sweep_samples.hpp"
 
 using namespace manyworlds;

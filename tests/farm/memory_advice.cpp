@@ -1,5 +1,5 @@
 // What is said of layouts that do not fit, held against the plan of the layouts it names.
-#include "farm/results/memory_advice.hpp"
+#include "farm/texts/memory_advice.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/rules/validity.hpp"
 #include "experiments/settings/practice.hpp"
+#include "experiments/validity/validity.hpp"
 #include "farm/plan/plan.hpp"
 
 using namespace manyworlds;

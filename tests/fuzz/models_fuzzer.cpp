@@ -4,7 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 #include "tests/fuzz/json_mutator.hpp"
 #include "tests/fuzz/work_folder.hpp"
 

@@ -19,7 +19,7 @@ struct ClosedForm {
 };
 
 /// Returns the step time of a configuration, which needs no graph. Its sizes must be valid
-/// (experiments/rules/validity.hpp).
+/// (experiments/validity/validity.hpp).
 ClosedForm closed_form(const Configuration& configuration, const Links& links);
 
 }  // namespace manyworlds::core::step

@@ -16,7 +16,7 @@ class LowerBounds {
   /// Returns a time in picoseconds that no step of the configuration falls below: the largest of what the kernels of
   /// each rank, the host that launches them, its communication with replicas, and its waits for other stages of the
   /// pipeline take at least. Takes tens of microseconds to milliseconds. Sizes must be valid
-  /// (experiments/rules/validity.hpp).
+  /// (experiments/validity/validity.hpp).
   Time of(const Configuration& configuration, Replicas replicas = Replicas::counted);
   /// Returns the fastest links of the configuration's fabric, until the next call.
   const Links& links_of(const Configuration& configuration);

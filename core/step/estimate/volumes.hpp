@@ -47,7 +47,7 @@ struct StepVolumes {
 };
 
 /// Returns the volumes of a step whose ranks fill nodes of `gpus_per_node` GPUs in the order tensor, context, data,
-/// pipeline. Sizes must be valid (experiments/rules/validity.hpp).
+/// pipeline. Sizes must be valid (experiments/validity/validity.hpp).
 StepVolumes step_volumes(const workload::Model& model, const workload::Strategy& strategy, std::int64_t gpus_per_node,
                          const Balance& balance);
 

@@ -6,7 +6,7 @@
 //
 // The part stands before the one that it connects, which has no sum with its input, and counts both sides of it. What
 // stages send and what recomputation keeps of a layer would be `streams` times as much, so both are refused
-// (experiments/rules/architecture_rules.cpp).
+// (experiments/rules/models/architecture_rules.cpp).
 #include <fmt/format.h>
 
 #include "core/workload/operators/part.hpp"

@@ -5,7 +5,7 @@
 
 #include "experiments/analysis/own_interval.hpp"
 #include "farm/cli/parsing/command.hpp"
-#include "farm/results/step_text.hpp"
+#include "farm/texts/step_text.hpp"
 
 namespace manyworlds::farm::commands {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/base/error.hpp"
-#include "experiments/text/scalar.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::farm::commands {
 

@@ -12,7 +12,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/parts/registry.hpp"
-#include "experiments/models/model_config.hpp"
+#include "experiments/models/read_model_config.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {

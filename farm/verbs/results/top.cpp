@@ -10,8 +10,8 @@
 #include "farm/cli/options/job_options.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
-#include "farm/results/memory_advice.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/texts/memory_advice.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/top.hpp"
 

@@ -1,0 +1,49 @@
+// Parts of decoders that families of models share: each maps a group of keys to settings of the model.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "experiments/model_keys/config_reader.hpp"
+
+namespace manyworlds::experiments::models {
+
+/// Layers, width, heads and vocabulary, and what nearly all families have: RMS norms, rotary positions, no dropout.
+void read_decoder(ConfigReader& reader);
+
+/// Heads of keys and values and their width.
+void read_grouped_heads(ConfigReader& reader);
+
+/// The low-rank projections of multi-head latent attention (DeepSeek-V2).
+void read_latent_attention(ConfigReader& reader);
+
+/// The activation, and whether the feed-forward network has a gate beside it.
+enum class FeedForward : std::uint8_t { gated, plain };
+void read_feed_forward(ConfigReader& reader, FeedForward kind);
+
+/// Which layers look back a window only: `layer_types` if the file has it, otherwise all of them if `window` is set.
+void read_window(ConfigReader& reader);
+
+/// Projections that carry a bias. Biases of some projections alone are left out and counted.
+struct Biases {
+  bool queries_keys_values = false, attention_output = false, feed_forward = false;
+};
+void read_biases(ConfigReader& reader, const Biases& biases, const std::string& key);
+
+/// Experts in the words of Mixtral, of Qwen and of DeepSeek.
+void read_mixtral_experts(ConfigReader& reader);
+void read_qwen_experts(ConfigReader& reader);
+void read_deepseek_experts(ConfigReader& reader);
+
+/// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
+void read_latent_decoder(ConfigReader& reader);
+
+/// Returns whether each layer is the first of two kinds, in a list with the name of one for each.
+std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
+                               std::string_view other);
+
+/// Layers for multi-token prediction, which are left out: a training may be without them, and inference is. Where each
+/// is like the last layer, model.mtp_layers adds them.
+void leave_out_next_tokens(ConfigReader& reader, bool like_last_layer = true);
+
+}  // namespace manyworlds::experiments::models
