@@ -20,6 +20,9 @@ enum class Attention : std::uint8_t { multi_head, latent };
 /// Whether a step is a forward pass alone: one that scores all tokens (their log-probabilities under the model), or one
 /// that generates, which keeps keys and values in a cache and has the logits of each sample's last token.
 enum class Inference : std::uint8_t { none, scoring, generation };
+/// What weights that are not trained are kept in: bfloat16, or 4 bits with scales by block (Dettmers et al. 2023,
+/// QLoRA).
+enum class FrozenWeights : std::uint8_t { bf16, nf4 };
 
 /// The properties in which the layers of a model differ.
 struct LayerKind {
@@ -27,7 +30,6 @@ struct LayerKind {
   bool windowed = false;    // attention looks back `window` tokens
   std::uint32_t load = 0;   // index into Routing::loads, if experts get unequal numbers of tokens
   std::uint32_t block = 0;  // block of the model's architecture, counted from 1; 0: the model has none
-  bool of_teacher = false;  // a layer of Model::teacher, of which the other properties are
   auto operator<=>(const LayerKind&) const = default;
 };
 
@@ -54,6 +56,8 @@ struct Model {
   // Mixture of experts (Lepikhin et al. 2021, GShard): each token goes to a few of `experts` feed-forward networks.
   std::int64_t experts = 0;                          // 0: dense
   std::int64_t experts_per_token = 1;                // the router's top-k
+  std::int64_t expert_groups = 1;                    // the router first chooses among so many groups of experts
+  std::int64_t groups_per_token = 0;                 // groups that a token's experts are in at most; 0: all
   std::int64_t expert_ffn_hidden = 0;                // 0: as ffn_hidden
   std::int64_t shared_ffn_hidden = 0;                // width of the shared expert that every token visits; 0: none
   std::int64_t dense_layers = 0;                     // first layers, which have one feed-forward network of ffn_hidden
@@ -73,8 +77,10 @@ struct Model {
 
   // Fine-tuning: weights that are not trained, and pairs of low rank beside them that are (Hu et al. 2021, LoRA).
   bool frozen = false;
-  std::int64_t lora_rank = 0;  // 0: none
-  Modules lora_weights = 0;    // a set of workload::lora_weight; none: all
+  std::int64_t lora_rank = 0;    // 0: none
+  Modules lora_weights = 0;      // a set of workload::lora_weight; none: all
+  bool lora_magnitudes = false;  // the norms of weights are trained beside their directions (Liu et al. 2024, DoRA)
+  FrozenWeights frozen_weights = FrozenWeights::bf16;
 
   Inference inference = Inference::none;
   std::int64_t cached_tokens = 0;  // generation: those of each sample before these, whose keys and values are cached

@@ -67,6 +67,7 @@ struct Stack {
   bool grouped_query_fusion = true;  // attention reads shared keys and values directly
   bool projection_fusion = true;     // queries, keys and values are one GEMM, and both halves of SwiGLU
   bool cross_entropy_fusion = true;  // the loss goes through the logits twice forward and once backward
+  std::int64_t loss_chunks = 1;      // parts of the tokens that go through head and loss, and back, one after another
   bool optimizer_fusion = true;      // Adam is one kernel
   bool permute_fusion = true;
   bool router_fusion = true;
