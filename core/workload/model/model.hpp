@@ -22,7 +22,7 @@ enum class Attention : std::uint8_t { multi_head, latent };
 enum class Inference : std::uint8_t { none, scoring, generation };
 /// What weights that are not trained are kept in: bfloat16, or 4 bits with scales by block (Dettmers et al. 2023,
 /// QLoRA).
-enum class FrozenWeights : std::uint8_t { bf16, nf4 };
+enum class WeightFormat : std::uint8_t { bf16, nf4 };
 
 /// The properties in which the layers of a model differ.
 struct LayerKind {
@@ -80,7 +80,7 @@ struct Model {
   std::int64_t lora_rank = 0;    // 0: none
   Modules lora_weights = 0;      // a set of workload::lora_weight; none: all
   bool lora_magnitudes = false;  // the norms of weights are trained beside their directions (Liu et al. 2024, DoRA)
-  FrozenWeights frozen_weights = FrozenWeights::bf16;
+  WeightFormat frozen_weights = WeightFormat::bf16;
 
   Inference inference = Inference::none;
   std::int64_t cached_tokens = 0;  // generation: those of each sample before these, whose keys and values are cached
