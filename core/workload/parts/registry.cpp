@@ -27,6 +27,9 @@ namespace manyworlds::core::workload {
   entry(batch_norm)                  \
   entry(pooling)                     \
   entry(bottleneck)                  \
+  entry(convolution_1d)              \
+  entry(conformer_convolution)       \
+  entry(relative_attention)          \
   entry(linear)                      \
   entry(output_norm)                 \
   entry(classifier)                  \

@@ -25,7 +25,7 @@ struct ConvolutionTensors {
   std::int64_t output;
 
   explicit ConvolutionTensors(const ConvolutionShape& shape)
-      : read(shape.inputs * std::min(shape.input_positions(), shape.positions * shape.kernel * shape.kernel)),
+      : read(shape.inputs * std::min(shape.input_positions(), shape.positions * shape.window())),
         input(shape.inputs * shape.input_positions()),
         output(shape.outputs * shape.positions) {}
 };
@@ -44,7 +44,7 @@ Kernel implicit_gemm(const ConvolutionShape& shape, std::int64_t m, std::int64_t
 
 /// The gradient of the weights, added to an fp32 one.
 void add_filter_gradient(OpList& ops, const RankShapes& shapes, const ConvolutionShape& shape, std::int64_t elements) {
-  const std::int64_t window = shape.kernel * shape.kernel * (shape.inputs / shape.groups);
+  const std::int64_t window = shape.window() * (shape.inputs / shape.groups);
   Kernel gradient = compute::grouped_weight_gradient(shape.name, shape.outputs / shape.groups, window, shape.positions,
                                                      shape.groups, compute::Dtype::bf16);
   gradient.one_by_one = false;
@@ -62,7 +62,7 @@ void add_filter_gradient(OpList& ops, const RankShapes& shapes, const Convolutio
 
 Operator convolution(const RankShapes& shapes, const ConvolutionShape& shape) {
   const ConvolutionTensors tensors(shape);
-  const std::int64_t window = shape.kernel * shape.kernel;
+  const std::int64_t window = shape.window();
   const std::int64_t in = shape.inputs / shape.groups, out = shape.outputs / shape.groups;
   Operator result;
   result.name = shape.name;

@@ -21,19 +21,22 @@ OptionSet alone_on_stream();
 /// Returns the size that no ranks divide: channels and rows of images are whole on every rank.
 std::vector<ShardedSize> undivided();
 
-/// A convolution of square windows, padded so that it delivers a `stride`-th of the rows and columns.
+/// A convolution of square windows, or of one dimension, padded so that it delivers a `stride`-th of the rows and
+/// columns, or of the positions.
 struct ConvolutionShape {
   std::string_view name;
   std::int64_t inputs = 0, outputs = 0;  // channels
-  std::int64_t kernel = 1;               // rows, and columns, of a window
+  std::int64_t kernel = 1;               // rows, and columns, of a window; in one dimension its positions
   std::int64_t stride = 1;
   std::int64_t groups = 1;     // of channels, which see only channels of their own group
   std::int64_t positions = 0;  // delivered, of a micro-batch
   bool bias = false;
   bool input_gradient = true;  // no gradient of images is needed
+  bool is_1d = false;          // over one dimension
 
-  std::int64_t input_positions() const { return positions * stride * stride; }
-  std::int64_t weights() const { return outputs * (inputs / groups) * kernel * kernel; }
+  std::int64_t window() const { return is_1d ? kernel : kernel * kernel; }
+  std::int64_t input_positions() const { return positions * (is_1d ? stride : stride * stride); }
+  std::int64_t weights() const { return outputs * (inputs / groups) * window(); }
   bool is_depthwise() const { return groups == inputs && groups > 1; }
 };
 

@@ -81,9 +81,9 @@ Violation pairs_of_none(const Model& model) {
 }
 
 /// Types of parts whose gradients of inputs have not been told apart from those of weights.
-constexpr std::array<std::string_view, 8> kAlwaysTrained{"sparse_attention",  "tables",     "dot_interaction",
+constexpr std::array<std::string_view, 9> kAlwaysTrained{"sparse_attention",  "tables",     "dot_interaction",
                                                          "cross_interaction", "perceptron", "convolution",
-                                                         "batch_norm",        "bottleneck"};
+                                                         "batch_norm",        "bottleneck", "conformer_convolution"};
 
 Violation frozen_part(const Model& model) {
   if (!model.architecture || is_inference(model)) return std::nullopt;
@@ -117,8 +117,9 @@ Violation of_backward_passes(const Strategy& strategy) {
 }
 
 /// Types of parts whose forward passes outside of training have not been told from those of it.
-constexpr std::array<std::string_view, 7> kOnlyTrained{
-    "tables", "dot_interaction", "cross_interaction", "perceptron", "convolution", "batch_norm", "bottleneck"};
+constexpr std::array<std::string_view, 8> kOnlyTrained{"tables",     "dot_interaction",      "cross_interaction",
+                                                       "perceptron", "convolution",          "batch_norm",
+                                                       "bottleneck", "conformer_convolution"};
 /// Types of parts that generate; attention does where tokens see all those before them.
 constexpr std::array<std::string_view, 3> kGenerating{"attention", "mlp", "experts"};
 

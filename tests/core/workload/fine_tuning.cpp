@@ -275,8 +275,9 @@ TEST_CASE("nothing runs backward through frozen layers in front of the first tha
 }
 
 TEST_CASE("every type of part that may be frozen computes no weight gradient when it is, and the same otherwise") {
-  const std::set<std::string> always_trained{"sparse_attention", "tables",      "dot_interaction", "cross_interaction",
-                                             "perceptron",       "convolution", "batch_norm",      "bottleneck"};
+  const std::set<std::string> always_trained{"sparse_attention",  "tables",     "dot_interaction",
+                                             "cross_interaction", "perceptron", "convolution",
+                                             "batch_norm",        "bottleneck", "conformer_convolution"};
   for (const auto& [type, own] : parts_with_options()) {
     if (always_trained.contains(type)) continue;
     CAPTURE(type);
