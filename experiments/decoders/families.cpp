@@ -361,8 +361,8 @@ std::vector<Family> plain_families() {
 const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
-    for (const std::vector<Family>& more :
-         {alike_families(), encoder_families(), mixer_families(), mixed_families(), sparse_families()})
+    for (const std::vector<Family>& more : {alike_families(), audio_families(), encoder_families(), mixer_families(),
+                                            mixed_families(), sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;

@@ -19,6 +19,7 @@ struct Family {
 /// Families of a file each: those beside the ones of families.cpp whose layers are alike, and, by mechanism, those
 /// whose layers are not.
 std::vector<Family> alike_families();
+std::vector<Family> audio_families();    // encoders of speech, and one beside a decoder
 std::vector<Family> encoder_families();  // encoders, and encoders beside decoders
 std::vector<Family> mixer_families();    // state-space layers and gated delta nets
 std::vector<Family> sparse_families();   // attention to keys that an index selects

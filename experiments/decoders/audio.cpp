@@ -1,0 +1,303 @@
+// Models of speech: Whisper, an encoder of audio beside a decoder of text, and wav2vec 2.0 and HuBERT, whose frames
+// each have an output (CTC).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/decoders/decoder_parts.hpp"
+#include "experiments/decoders/families.hpp"
+#include "experiments/tree/scalar.hpp"
+
+namespace manyworlds::experiments::models {
+namespace {
+
+using import::Node;
+
+constexpr std::int64_t kMaxWidth = 1'000'000, kMaxLayers = 10'000, kMaxTokens = 1'000'000;
+constexpr std::int64_t kAudioSamples = 250'000;  // at 16 kHz, crops of pre-training (Baevski et al. 2020, section 4.2)
+
+std::int64_t size(ConfigReader& reader, std::string_view key, std::int64_t most) {
+  const FoundKey found = reader.find({key});
+  const std::int64_t value = reader.integer({key}, 0);
+  if (value < 1 || value > most) reader.fail(found, fmt::format("'{}' must be from 1 to {}", key, most));
+  return value;
+}
+
+void require_text(ConfigReader& reader, std::string_view key, std::initializer_list<std::string_view> known) {
+  const std::string found = reader.text({key}, std::string(*known.begin()));
+  if (std::find(known.begin(), known.end(), found) == known.end())
+    reader.refuse(reader.find({key}),
+                  fmt::format("'{}' is '{}': only {} is modelled", key, found.substr(0, 40), fmt::join(known, " or ")));
+}
+
+void require_false(ConfigReader& reader, std::string_view key, std::string_view what) {
+  if (reader.flag({key}, false)) reader.refuse(reader.find({key}), fmt::format("'{}' is true: {}", key, what));
+}
+
+/// Refuses another purpose than `known`, by the ends of names in `architectures`.
+void check_purpose(ConfigReader& reader, std::initializer_list<std::string_view> known) {
+  const std::string& name = reader.config().architecture;
+  const auto ends = [&](std::string_view one) { return name.ends_with(one); };
+  if (name.empty() || std::any_of(known.begin(), known.end(), ends)) return;
+  reader.refuse(reader.find({"architectures"}), fmt::format("'architectures' has '{}': of this family only {} is "
+                                                            "modelled",
+                                                            name.substr(0, 60), fmt::join(known, ", ")));
+}
+
+/// Reads how layers drop out in training, which steps do not.
+void note_layer_drop(ConfigReader& reader, Keys keys) {
+  if (reader.real(keys, 0) > 0)
+    reader.note(reader.find(keys).key, "layers that training skips at random: a step has all of them");
+}
+
+/// A linear layer, a convolution or a norm alone on its stream.
+std::string alone(const std::string& part, const std::string& options) {
+  return fmt::format(R"({{"{}": {{{}"norms": "none", "residual": false}}}})", part, options);
+}
+
+constexpr std::string_view kSelfAttention = R"({"attention": {"causal": false}})";
+
+Network whisper_frames(std::int64_t mel, std::int64_t frames) {
+  Network network{"frames", fmt::format(R"("sequence": {}, "position": "none")", frames), {}};
+  network.layers.add("stem",
+                     fmt::format("[{}]", alone("convolution_1d", fmt::format(R"("inputs": {}, "activate": true, )"
+                                                                             R"("input_gradient": false, )",
+                                                                             mel))));
+  return network;
+}
+
+Network whisper_encoder(ConfigReader& reader, std::int64_t tokens) {
+  const std::int64_t heads = size(reader, "encoder_attention_heads", kMaxWidth);
+  if (reader.setting("hidden") % heads != 0)
+    reader.fail(reader.find({"encoder_attention_heads"}), "'encoder_attention_heads' must divide 'd_model'");
+  Network network{"encoder",
+                  fmt::format(R"("sequence": {}, "position": "none", "heads": {}, "kv_heads": {}, "ffn_hidden": {})",
+                              tokens, heads, heads, size(reader, "encoder_ffn_dim", kMaxWidth)),
+                  {}};
+  for (std::int64_t i = size(reader, "encoder_layers", kMaxLayers); i > 0; --i)
+    network.layers.add("layer", fmt::format(R"([{}, "mlp"])", kSelfAttention));
+  network.layers.begin_with(alone("convolution_1d", R"("stride": 2, "activate": true, "positions": "fixed", )"));
+  network.layers.end_with(alone("output_norm", ""));
+  return network;
+}
+
+void read_whisper(ConfigReader& reader) {
+  check_purpose(reader, {"ForConditionalGeneration", "WhisperModel"});
+  if (!reader.flag({"is_encoder_decoder"}, true))
+    reader.refuse(reader.find({"is_encoder_decoder"}), "'is_encoder_decoder' must be true in this family");
+  reader.take("layers", {"decoder_layers"});
+  reader.take("hidden", {"d_model"});
+  reader.take("heads", {"decoder_attention_heads"});
+  reader.set("kv_heads", reader.setting("heads"));
+  if (reader.setting("hidden") % reader.setting("heads") != 0)
+    reader.fail(reader.find({"decoder_attention_heads"}), "'decoder_attention_heads' must divide 'd_model'");
+  reader.take("ffn_hidden", {"decoder_ffn_dim"});
+  reader.take("vocabulary", {"vocab_size"});
+  reader.take("tied_embeddings", {"tie_word_embeddings"});
+  require_text(reader, "activation_function", {"gelu", "gelu_new", "gelu_fast"});
+  reader.set("activation", "gelu");
+  reader.set("norm", "layer_norm");
+  reader.set("position", "learned");
+  reader.set("biases", true);
+  reader.set("dropout", reader.real({"dropout"}, 0) > 0, "dropout");
+  note_layer_drop(reader, {"encoder_layerdrop"});
+  note_layer_drop(reader, {"decoder_layerdrop"});
+  reader.find({"num_hidden_layers", "attention_dropout", "activation_dropout", "init_std", "scale_embedding",
+               "apply_spec_augment", "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
+               "mask_feature_length", "mask_feature_min_masks", "classifier_proj_size", "use_weighted_layer_sum",
+               "median_filter_width", "forced_decoder_ids"});
+  const std::int64_t tokens = size(reader, "max_source_positions", kMaxTokens), hidden = reader.setting("hidden");
+  const Network frames = whisper_frames(size(reader, "num_mel_bins", 10'000), 2 * tokens);
+  const Network encoder = whisper_encoder(reader, tokens);
+  const std::int64_t attentions = encoder.layers.size() + 2 * reader.setting("layers");
+  for (std::int64_t i = 0; i < reader.setting("layers"); ++i)
+    reader.layers().add("layer", fmt::format(R"(["attention", {{"cross_attention": {{"keys": {}}}}}, "mlp"])", tokens));
+  reader.front() = {frames, encoder};
+  reader.ends().network = "decoder";
+  reader.set_sequence(size(reader, "max_target_positions", kMaxTokens));
+  reader.leave_out({"max_source_positions",
+                    fmt::format("the fixed positions of the encoder, which are not trained; samples have {} frames of "
+                                "audio",
+                                2 * tokens),
+                    tokens * hidden});
+  reader.note("d_model", fmt::format("keys have no biases in this family and {} of them here", attentions * hidden));
+}
+
+/// A list of positive integers, one for each convolution.
+std::vector<std::int64_t> convolution_list(ConfigReader& reader, std::string_view key, std::int64_t most) {
+  const FoundKey found = reader.find({key});
+  if (!found.is_set() || found.value->kind != Node::Kind::sequence || found.value->items.empty() ||
+      found.value->items.size() > 64)
+    reader.fail(found, fmt::format("'{}' must be a list with one integer for each convolution, from 1 to 64", key));
+  std::vector<std::int64_t> all;
+  for (const Node& item : found.value->items) {
+    core::OptionInfo info;
+    info.minimum = 1;
+    info.maximum = static_cast<double>(most);
+    all.push_back(std::get<std::int64_t>(import::read_value(item, info, std::string(key))));
+  }
+  return all;
+}
+
+/// The convolutions that make frames of audio, each a network, and the width and number of the frames.
+struct Features {
+  std::vector<Network> networks;
+  std::int64_t width = 0, frames = kAudioSamples;
+};
+
+Features read_features(ConfigReader& reader) {
+  require_text(reader, "feat_extract_norm", {"group", "layer"});
+  require_text(reader, "feat_extract_activation", {"gelu", "gelu_new"});
+  const bool layer_norms = reader.text({"feat_extract_norm"}, "group") == "layer";
+  const bool bias = reader.flag({"conv_bias"}, false);
+  const std::vector<std::int64_t> widths = convolution_list(reader, "conv_dim", 100'000),
+                                  strides = convolution_list(reader, "conv_stride", 1'024),
+                                  kernels = convolution_list(reader, "conv_kernel", 65'536);
+  if (widths.size() != strides.size() || widths.size() != kernels.size())
+    reader.fail(reader.find({"conv_dim"}), "'conv_dim', 'conv_stride' and 'conv_kernel' must be lists of one length");
+  Features result;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    result.frames = (result.frames - kernels[i]) / strides[i] + 1;
+    if (result.frames < 1)
+      reader.fail(reader.find({"conv_stride"}),
+                  fmt::format("'conv_stride' leaves no frame of {} samples of audio", kAudioSamples));
+    const std::string norm = layer_norms ? "layer" : i == 0 ? "group" : "none";
+    Network network{
+        fmt::format("features{}", i + 1), fmt::format(R"("hidden": {}, "sequence": {})", widths[i], result.frames), {}};
+    network.layers.add(
+        "layer",
+        fmt::format("[{}]", alone("convolution_1d",
+                                  fmt::format(R"("inputs": {}, "kernel": {}, "stride": {}, "bias": {}, )"
+                                              R"("norm": "{}", "activate": true, "input_gradient": {}, )",
+                                              i == 0 ? 1 : widths[i - 1], kernels[i], strides[i], bias, norm, i > 0))));
+    result.networks.push_back(network);
+  }
+  result.width = widths.back();
+  if (reader.flag({"feat_proj_layer_norm"}, true)) result.networks.back().layers.end_with(alone("output_norm", ""));
+  return result;
+}
+
+/// Convolutions of positions, which are added to the frames that they are of.
+std::string position_convolution(ConfigReader& reader, bool norms_before) {
+  const std::int64_t kernel = size(reader, "num_conv_pos_embeddings", 65'536);
+  const std::int64_t groups = size(reader, "num_conv_pos_embedding_groups", kMaxWidth);
+  if (reader.setting("hidden") % groups != 0)
+    reader.fail(reader.find({"num_conv_pos_embedding_groups"}),
+                "'num_conv_pos_embedding_groups' must divide 'hidden_size'");
+  reader.leave_out({"num_conv_pos_embeddings", "norms of the weights of the positions' convolution", kernel});
+  return fmt::format(
+      R"({{"convolution_1d": {{"kernel": {}, "groups": {}, "activate": true, "norms": "{}", "residual": true}}}})",
+      kernel, groups, norms_before ? "none" : "after");
+}
+
+/// What pre-training has besides, in whose place is an output for each frame.
+void leave_out_quantizer(ConfigReader& reader, std::int64_t features) {
+  if (!reader.config().architecture.ends_with("ForPreTraining")) return;
+  const std::int64_t groups = size(reader, "num_codevector_groups", 1'000),
+                     vectors = size(reader, "num_codevectors_per_group", 100'000),
+                     width = size(reader, "codevector_dim", 100'000),
+                     projected = size(reader, "proj_codevector_dim", 100'000);
+  reader.leave_out(
+      {"architectures",
+       "the codes that pre-training predicts and their projections, in whose place is an output for each "
+       "frame",
+       vectors * width + groups * vectors * (features + 1) + projected * (reader.setting("hidden") + 1 + width + 1)});
+}
+
+void read_wav2vec2(ConfigReader& reader) {
+  check_purpose(reader, {"ForCTC", "Wav2Vec2Model", "HubertModel", "ForPreTraining"});
+  reader.take("layers", {"num_hidden_layers"});
+  reader.take("hidden", {"hidden_size"});
+  reader.take("heads", {"num_attention_heads"});
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::plain);
+  reader.take("vocabulary", {"vocab_size"});
+  reader.set("norm", "layer_norm");
+  reader.set("position", "none");
+  reader.set("biases", true);
+  reader.set("tied_embeddings", false);
+  reader.set("dropout", reader.real({"hidden_dropout"}, 0) > 0, "hidden_dropout");
+  note_layer_drop(reader, {"layerdrop"});
+  require_false(reader, "add_adapter", "convolutions behind the encoder are not modelled");
+  require_false(reader, "conv_pos_batch_norm", "a batch norm before the positions' convolution is not modelled");
+  if (const FoundKey adapter = reader.find({"adapter_attn_dim"}); adapter.is_set())
+    reader.refuse(adapter, "'adapter_attn_dim': adapters in every layer are not modelled");
+  reader.find({"activation_dropout",
+               "adapter_kernel_size",
+               "adapter_stride",
+               "num_adapter_layers",
+               "apply_spec_augment",
+               "attention_dropout",
+               "classifier_proj_size",
+               "contrastive_logits_temperature",
+               "ctc_loss_reduction",
+               "ctc_zero_infinity",
+               "diversity_loss_weight",
+               "feat_extract_dropout",
+               "feat_proj_dropout",
+               "feat_quantizer_dropout",
+               "final_dropout",
+               "gradient_checkpointing",
+               "hidden_dropout_prob",
+               "num_feat_extract_layers",
+               "num_negatives",
+               "output_hidden_size",
+               "tdnn_dim",
+               "tdnn_dilation",
+               "tdnn_kernel",
+               "tokenizer_class",
+               "use_weighted_layer_sum",
+               "xvector_output_dim"});
+  reader.find({"mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_time_selection", "mask_time_other",
+               "mask_time_min_space", "mask_feature_prob", "mask_feature_length", "mask_feature_min_masks"});
+  reader.find({"mask_channel_length", "mask_channel_min_space", "mask_channel_other", "mask_channel_prob",
+               "mask_channel_selection", "codevector_dim", "proj_codevector_dim", "num_codevector_groups",
+               "num_codevectors_per_group"});
+  const bool norms_before = reader.flag({"do_stable_layer_norm"}, false);
+  const Features features = read_features(reader);
+  const std::string norms = norms_before ? "before" : "after";
+  for (std::int64_t i = 0; i < reader.setting("layers"); ++i)
+    reader.layers().add(
+        "layer",
+        fmt::format(R"([{{"attention": {{"causal": false, "norms": "{0}"}}}}, {{"mlp": {{"norms": "{0}"}}}}])", norms));
+  reader.layers().begin_with(position_convolution(reader, norms_before));
+  reader.layers().begin_with(alone("linear", fmt::format(R"("inputs": {}, )", features.width)));
+  reader.front() = features.networks;
+  reader.ends().embedding = false;
+  reader.ends().network = "encoder";
+  reader.set_sequence(features.frames);
+  leave_out_quantizer(reader, features.width);
+  reader.leave_out({"mask_time_prob",
+                    fmt::format("the vector of masked frames; samples have {} numbers of audio, {} frames",
+                                kAudioSamples, features.frames),
+                    reader.setting("hidden")});
+  reader.leave_out({"vocab_size", "biases of the output layer", reader.setting("vocabulary")});
+}
+
+constexpr std::string_view kFrameEncoder =
+    R"({"vocab_size": 32, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+        "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout": 0.1, "attention_dropout": 0.1,
+        "layerdrop": 0.1, "feat_extract_norm": "group", "feat_extract_activation": "gelu",
+        "conv_dim": [512, 512, 512, 512, 512, 512, 512], "conv_stride": [5, 2, 2, 2, 2, 2, 2],
+        "conv_kernel": [10, 3, 3, 3, 3, 2, 2], "conv_bias": false, "num_conv_pos_embeddings": 128,
+        "num_conv_pos_embedding_groups": 16, "do_stable_layer_norm": false, "num_codevectors_per_group": 320,
+        "num_codevector_groups": 2, "codevector_dim": 256, "proj_codevector_dim": 256, "feat_proj_layer_norm": true,
+        "initializer_range": 0.02, "layer_norm_eps": 1e-05})";
+
+}  // namespace
+
+std::vector<Family> audio_families() {
+  return {
+      {"hubert", "HubertConfig", kFrameEncoder, read_wav2vec2},
+      {"wav2vec2", "Wav2Vec2Config", kFrameEncoder, read_wav2vec2},
+      {"whisper", "WhisperConfig",
+       R"({"vocab_size": 51865, "num_mel_bins": 80, "encoder_layers": 4, "encoder_attention_heads": 6,
+           "decoder_layers": 4, "decoder_attention_heads": 6, "decoder_ffn_dim": 1536, "encoder_ffn_dim": 1536,
+           "d_model": 384, "dropout": 0.0, "activation_function": "gelu", "max_source_positions": 1500,
+           "max_target_positions": 448, "tie_word_embeddings": true, "encoder_layerdrop": 0.0,
+           "decoder_layerdrop": 0.0})",
+       read_whisper, " is_encoder_decoder "},
+  };
+}
+
+}  // namespace manyworlds::experiments::models
