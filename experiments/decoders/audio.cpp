@@ -1,11 +1,12 @@
-// Models of speech: Whisper, an encoder of audio beside a decoder of text, and wav2vec 2.0 and HuBERT, whose frames
-// each have an output (CTC).
+// Models of speech: Whisper, an encoder of audio beside a decoder of text, and wav2vec 2.0, HuBERT and Parakeet, whose
+// frames each have an output (CTC).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/known_keys.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::models {
@@ -274,6 +275,110 @@ void read_wav2vec2(ConfigReader& reader) {
   reader.leave_out({"vocab_size", "biases of the output layer", reader.setting("vocabulary")});
 }
 
+constexpr std::int64_t kMelFrames = 1'600;  // of 10 ms
+
+constexpr std::string_view kParakeetEncoder =
+    R"({"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 8, "intermediate_size": 4096,
+        "hidden_act": "silu", "attention_bias": true, "convolution_bias": true, "conv_kernel_size": 9,
+        "subsampling_factor": 8, "subsampling_conv_channels": 256, "num_mel_bins": 80, "dropout": 0.1,
+        "layerdrop": 0.1, "subsampling_conv_kernel_size": 3, "subsampling_conv_stride": 2})";
+
+/// Sizes of a Conformer whose frames are made by convolutions over time and mel channels.
+struct Conformer {
+  std::int64_t hidden = 0, ffn_hidden = 0, heads = 0, layers = 0, kernel = 0;
+  std::int64_t mel = 0, channels = 0, halvings = 0;
+  bool biases = true, convolution_biases = true, dropout = false;
+};
+
+Conformer conformer_sizes(ConfigReader& reader) {
+  Conformer sizes;
+  sizes.hidden = size(reader, "hidden_size", kMaxWidth);
+  sizes.ffn_hidden = size(reader, "intermediate_size", kMaxWidth);
+  sizes.heads = size(reader, "num_attention_heads", kMaxWidth);
+  sizes.layers = size(reader, "num_hidden_layers", kMaxLayers);
+  sizes.kernel = size(reader, "conv_kernel_size", 65'536);
+  sizes.mel = size(reader, "num_mel_bins", 10'000);
+  sizes.channels = size(reader, "subsampling_conv_channels", 100'000);
+  sizes.biases = reader.flag({"attention_bias"}, true);
+  sizes.convolution_biases = reader.flag({"convolution_bias"}, true);
+  sizes.dropout = reader.real({"dropout"}, 0) > 0;
+  if (sizes.hidden % sizes.heads != 0)
+    reader.fail(reader.find({"num_attention_heads"}), "'num_attention_heads' must divide 'hidden_size'");
+  if (reader.integer({"num_key_value_heads"}, sizes.heads) != sizes.heads)
+    reader.refuse(reader.find({"num_key_value_heads"}), "'num_key_value_heads' must be 'num_attention_heads'");
+  require_text(reader, "hidden_act", {"silu", "swish"});
+  if (reader.integer({"subsampling_conv_stride"}, 2) != 2 || reader.integer({"subsampling_conv_kernel_size"}, 3) != 3)
+    reader.refuse(reader.find({"subsampling_conv_stride"}), "'subsampling_conv_stride' must be 2, and the kernel 3");
+  const std::int64_t factor = size(reader, "subsampling_factor", 64);
+  while ((std::int64_t{1} << sizes.halvings) < factor) ++sizes.halvings;
+  if (factor < 2 || std::int64_t{1} << sizes.halvings != factor || sizes.mel % factor != 0)
+    reader.fail(reader.find({"subsampling_factor"}),
+                "'subsampling_factor' must be a power of 2 that divides 'num_mel_bins'");
+  note_layer_drop(reader, {"layerdrop"});
+  reader.find({"activation_dropout", "attention_dropout", "dropout_positions", "scale_input"});
+  return sizes;
+}
+
+/// A convolution of all channels, and behind it of each channel by itself and of single positions, each with half of
+/// the frames and mel channels (Rekesh et al. 2023, section 2.1).
+std::vector<Network> halving_networks(const Conformer& sizes) {
+  std::vector<Network> all;
+  for (std::int64_t i = 0; i < sizes.halvings; ++i) {
+    const std::int64_t frames = kMelFrames >> (i + 1), mel = sizes.mel >> (i + 1);
+    Network network{fmt::format("frames{}", i + 1),
+                    fmt::format(R"("hidden": {}, "sequence": {})", sizes.channels, frames * mel),
+                    {}};
+    const std::string parts =
+        i == 0 ? alone("convolution", R"("inputs": 1, "stride": 2, "activate": true, "input_gradient": false, )")
+               : alone("convolution", fmt::format(R"("stride": 2, "groups": {}, )", sizes.channels)) + ", " +
+                     alone("convolution", R"("kernel": 1, "activate": true, )");
+    network.layers.add("stem", "[" + parts + "]");
+    all.push_back(network);
+  }
+  return all;
+}
+
+void read_parakeet(ConfigReader& reader) {
+  check_purpose(reader, {"ForCTC"});
+  const FoundKey encoder = reader.find({"encoder_config"});
+  if (!encoder.is_set() || encoder.value->kind != Node::Kind::mapping)
+    reader.fail(encoder, "'encoder_config' must be an object: the sizes of the encoder");
+  ModelConfig of_encoder = reader.config();
+  ConfigReader inner(*encoder.value, *encoder.value, kParakeetEncoder, of_encoder);
+  const Conformer sizes = conformer_sizes(inner);
+  judge_remaining_keys(inner, *encoder.value, "'encoder_config'");
+  for (const Refusal& one : inner.refusals()) reader.refuse(one.line, one.text);
+  for (const ConfigNote& note : of_encoder.without_effect) reader.note(note.key, note.text);
+  reader.find({"ctc_loss_reduction", "ctc_zero_infinity"});
+  reader.set("hidden", sizes.hidden, "encoder_config");
+  reader.set("heads", sizes.heads, "encoder_config");
+  reader.set("kv_heads", sizes.heads);
+  reader.set("ffn_hidden", sizes.ffn_hidden, "encoder_config");
+  reader.take("vocabulary", {"vocab_size"});
+  reader.set("norm", "layer_norm");
+  reader.set("activation", "gelu");
+  reader.set("position", "none");
+  reader.set("biases", sizes.biases, "encoder_config");
+  reader.set("tied_embeddings", false);
+  reader.set("dropout", sizes.dropout, "encoder_config");
+  const std::string inside =
+      fmt::format(R"("mlp", "relative_attention", {{"conformer_convolution": {{"kernel": {}, "bias": {}}}}})",
+                  sizes.kernel, sizes.convolution_biases);
+  reader.layers().add(
+      "entrance", fmt::format("[{}]", alone("linear", fmt::format(R"("inputs": {}, )",
+                                                                  sizes.channels * (sizes.mel >> sizes.halvings)))));
+  for (std::int64_t i = 1; i < sizes.layers; ++i)
+    reader.layers().add("layer", fmt::format(R"([{}, {{"mlp": {{"norms": "both"}}}}])", inside));
+  reader.layers().add("last", fmt::format(R"([{}, "mlp"])", inside));
+  reader.front() = halving_networks(sizes);
+  reader.ends().embedding = false;
+  reader.ends().network = "encoder";
+  reader.set_sequence(kMelFrames >> sizes.halvings);
+  reader.leave_out({"vocab_size",
+                    fmt::format("biases of the output layer; samples have {} frames of audio", kMelFrames),
+                    reader.setting("vocabulary")});
+}
+
 constexpr std::string_view kFrameEncoder =
     R"({"vocab_size": 32, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout": 0.1, "attention_dropout": 0.1,
@@ -289,6 +394,7 @@ constexpr std::string_view kFrameEncoder =
 std::vector<Family> audio_families() {
   return {
       {"hubert", "HubertConfig", kFrameEncoder, read_wav2vec2},
+      {"parakeet_ctc", "ParakeetCTCConfig", R"({"vocab_size": 1025})", read_parakeet},
       {"wav2vec2", "Wav2Vec2Config", kFrameEncoder, read_wav2vec2},
       {"whisper", "WhisperConfig",
        R"({"vocab_size": 51865, "num_mel_bins": 80, "encoder_layers": 4, "encoder_attention_heads": 6,

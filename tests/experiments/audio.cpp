@@ -9,6 +9,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "experiments/models/read_model_config.hpp"
+#include "experiments/text/text.hpp"
 #include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/config_refusals.hpp"
 #include "tests/experiments/sweeps.hpp"
@@ -146,6 +147,14 @@ TEST_CASE("configurations of Whisper are the models of the catalog") {
             .find("'architectures' has 'WhisperForAudioClassification'") != std::string::npos);
 }
 
+TEST_CASE("seeds of the fuzzer of speech are read") {
+  const std::string folder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/fuzz/seeds/models/";
+  for (const char* name : {"parakeet", "wav2vec2", "whisper"}) {
+    CAPTURE(name);
+    CHECK(model_of(import::read_text(folder + name + ".json")).architecture != nullptr);
+  }
+}
+
 TEST_CASE("wav2vec 2.0 has its published parameters, less what its entries leave out") {
   const Catalog catalog;
   const I base = model_parameters(catalog_model(catalog, "wav2vec2-base")),
@@ -211,6 +220,25 @@ TEST_CASE("a large Conformer has the parameters of NeMo's, and its FLOPs") {
   const I rest = 2 * t * 20 * 9 * d * d + 2 * t * 20 * d * d + 18 * (layer + scores) + 2 * t * d * 129;
   // Neither the audio nor the distances need gradients.
   CHECK(model_flops_per_sequence(model) == 3 * rest + 2 * first - 18 * 2 * (2 * t - 1) * d * d);
+}
+
+TEST_CASE("a configuration of Parakeet is the model of the catalog, with the weights of its list of layers") {
+  const std::string text = R"({"model_type": "parakeet_ctc", "architectures": ["ParakeetForCTC"], "vocab_size": 1025,
+    "ctc_loss_reduction": "mean", "pad_token_id": 1024, "encoder_config": {"num_hidden_layers": 42, "layerdrop": 0.1,
+      "max_position_embeddings": 5000, "model_type": "parakeet_encoder", "scale_input": true)";
+  check_as_catalog("parakeet-ctc-1.1b", text + "}}");
+  const I d = 1'024, mlp = 2 * d * 4 * d + 4 * d + d, attention = 5 * d * d + 4 * d + 2 * d,
+          convolution = 3 * d * d + 9 * d + 4 * d + 2 * d, norms = 5 * 2 * d;
+  const I halving = 256 * 9 + 256, point = 256 * 256 + 256;
+  const I all = 42 * (2 * mlp + attention + convolution + norms) + 3 * halving + 2 * point + 2'560 * d + d + 1'025 * d;
+  CHECK(model_parameters(model_of(text + "}}")) == all);
+  CHECK(static_cast<double>(all) == Approx(4.25e9 / 4).epsilon(0.002));  // a file of 4.25 GB in fp32
+  CHECK(leaves_out(parsed(text + "}}"), "vocab_size", "1600 frames of audio"));
+  CHECK(refusal(text + R"(, "subsampling_factor": 6}})").find("'subsampling_factor' must be a power of 2") !=
+        std::string::npos);
+  CHECK(refusal(text + R"(, "conv_kernal_size": 31}})").find("did you mean 'conv_kernel_size'") != std::string::npos);
+  CHECK(refusal(R"({"model_type": "parakeet_ctc", "vocab_size": 8})").find("'encoder_config' must be an object") !=
+        std::string::npos);
 }
 
 TEST_CASE("models of speech have the layouts that their parts can have") {
