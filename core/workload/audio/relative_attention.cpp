@@ -90,6 +90,8 @@ class RelativeAttention final : public LayerPart {
     const bool fused = shapes.stack.attention != AttentionKernel::unfused;
     Operator result;
     result.name = "position_scores";
+    result.in_modules = recompute::core_attn;
+    result.offload_module = offload::core_attn;
     result.saved_bytes = 2 * queries + 2 * n * shapes.query_width();
     result.attention_core_bytes = fused ? 2 * kept : 0;
     result.forward.push_back(kernel(compute::memory_bound("position_bias", 2 * 4 * queries)));
