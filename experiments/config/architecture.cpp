@@ -25,9 +25,10 @@ using import::Entry;
 using import::Node;
 
 /// Options of the whole model, which neither part nor network has for itself.
-constexpr std::array<std::string_view, 12> kOfTheModel{
-    "layers",       "vocabulary", "tied_embeddings", "experts",       "experts_per_token", "dense_layers",
-    "window_every", "mtp_layers", "inference",       "cached_tokens", "architecture",      "teacher"};
+constexpr std::array<std::string_view, 14> kOfTheModel{
+    "layers",        "vocabulary",       "tied_embeddings", "experts",      "experts_per_token",
+    "expert_groups", "groups_per_token", "dense_layers",    "window_every", "mtp_layers",
+    "inference",     "cached_tokens",    "architecture",    "teacher"};
 /// Options of a residual stream, which no part has for itself.
 constexpr std::array<std::string_view, 2> kOfTheStream{"hidden", "sequence"};
 

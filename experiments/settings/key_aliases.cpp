@@ -13,7 +13,7 @@ struct KeyAlias {
   std::string_view typed, replacement;
 };
 
-constexpr std::array<KeyAlias, 30> kKeyAliases{{
+constexpr std::array<KeyAlias, 34> kKeyAliases{{
     // Megatron-LM and NeMo
     {"tensor_model_parallel_size", "strategy.tp"},
     {"tensor_parallel", "strategy.tp"},
@@ -29,6 +29,8 @@ constexpr std::array<KeyAlias, 30> kKeyAliases{{
     {"seq_len", "model.sequence"},
     {"num_layers", "model.layers"},
     {"mtp_num_layers", "model.mtp_layers"},
+    {"moe_router_num_groups", "model.expert_groups"},
+    {"moe_router_group_topk", "model.groups_per_token"},
     {"ffn_hidden_size", "model.ffn_hidden"},
     {"num_query_groups", "model.kv_heads"},
     {"vocab", "model.vocabulary"},
@@ -45,6 +47,8 @@ constexpr std::array<KeyAlias, 30> kKeyAliases{{
     {"num_experts", "model.experts"},
     {"num_local_experts", "model.experts"},
     {"num_experts_per_tok", "model.experts_per_token"},
+    {"n_group", "model.expert_groups"},
+    {"topk_group", "model.groups_per_token"},
     // An earlier version
     {"section_layers", "strategy.stage_layers"},
 }};

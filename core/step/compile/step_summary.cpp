@@ -13,6 +13,7 @@
 #include "core/workload/model/distillation.hpp"
 #include "core/workload/model/documents.hpp"
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/group_limits.hpp"
 
 namespace manyworlds::core::step {
 namespace {
@@ -57,11 +58,19 @@ void write_external_inputs(sharing::KeyWriter& writer, const Configuration& conf
   if (configuration.strategy.written) writer.text("schedule").key(workload::key_of(*configuration.strategy.written));
 }
 
+/// Returns the options of a model. Groups of experts are none of them where the router does not limit these, so that
+/// such steps have the keys that they had before there were groups.
+OptionSet options_of(const workload::Model& model) {
+  OptionSet values = workload::model_options().read(model);
+  if (!workload::limits_groups(model)) values.erase("expert_groups"), values.erase("groups_per_token");
+  return values;
+}
+
 /// Writes the model that teaches, if there is one.
 void write_teacher(sharing::KeyWriter& writer, const workload::Model& model) {
   if (!model.teacher) return;
   writer.text("teacher");
-  write_options(writer, workload::model_options().read(*model.teacher));
+  write_options(writer, options_of(*model.teacher));
   write_options(writer, workload::teacher_options().read(workload::teacher_of(model)));
 }
 
@@ -123,7 +132,7 @@ OptionSet strategy_values(const workload::Strategy& strategy) {
 /// Returns the options of a model but its teacher. What is trained is none of them where all weights are, nor what is
 /// generated where nothing is, for the same reason.
 OptionSet model_values(const workload::Model& model) {
-  OptionSet values = workload::model_options().read(model);
+  OptionSet values = options_of(model);
   values.erase("teacher");
   if (!workload::is_frozen(model)) values.erase("frozen"), values.erase("lora_rank"), values.erase("lora_weights");
   if (!workload::is_inference(model)) values.erase("inference"), values.erase("cached_tokens");

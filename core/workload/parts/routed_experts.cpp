@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/group_limits.hpp"
 #include "core/workload/parts/expert_load.hpp"
 #include "core/workload/strategy/parameters.hpp"
 
@@ -275,6 +276,7 @@ double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, 
 }
 
 double mean_parts_reached(const Model& model, std::int64_t parts) {
+  if (limits_groups(model)) return mean_parts_reached_in_groups(model, parts);
   return mean_parts_reached(model.experts, model.experts_per_token, parts);
 }
 

@@ -12,7 +12,8 @@
 
 namespace manyworlds::core::workload {
 
-/// Returns in how many of `parts` equal parts of the experts a token's experts are, averaged over random choices.
+/// Returns in how many of `parts` equal parts of the experts a token's experts are, averaged over random choices: among
+/// all experts, or first of groups of them where the router limits these (mean_parts_reached_in_groups()).
 double mean_parts_reached(const Model& model, std::int64_t parts);
 double mean_parts_reached(std::int64_t experts, std::int64_t experts_per_token, std::int64_t parts);
 

@@ -4,6 +4,7 @@
 
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
+#include "core/workload/model/group_limits.hpp"
 #include "experiments/config/expert_routing.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -13,9 +14,8 @@ namespace {
 using core::workload::Dispatcher;
 using core::workload::ExpertGemm;
 
-}  // namespace
-
-std::vector<Rule> expert_rules() {
+/// Rules about how experts divide over ranks.
+std::vector<Rule> placement_rules() {
   return {
       rule("experts_wanted", "model.experts",
            "experts_per_token, expert_ffn_hidden, shared_ffn_hidden, dense_layers, ep and etp need experts; ep may be "
@@ -77,6 +77,50 @@ std::vector<Rule> expert_rules() {
              return fmt::format("tp {}", s.tp);
            }),
   };
+}
+
+/// Rules about routers that first choose groups of experts.
+std::vector<Rule> group_rules() {
+  const std::string group_limits = fmt::format("{}: moe_router_num_groups, moe_router_group_topk", kTransformerConfig);
+  return {
+      rule("groups_wanted", "model.expert_groups", "expert_groups and groups_per_token need experts", {kConstruction},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& m = e.configuration.model;
+             if (m.has_experts() || (m.expert_groups == 1 && m.groups_per_token == 0)) return std::nullopt;
+             return "experts 0";
+           }),
+      rule("experts_by_groups", "model.expert_groups", "experts must be a multiple of expert_groups", {group_limits},
+           [](const ExperimentConfig& e) {
+             const auto& m = e.configuration.model;
+             return check_divisible("experts", m.experts, "expert_groups", m.expert_groups);
+           }),
+      rule("groups_per_token_at_most", "model.groups_per_token", "groups_per_token must be at most expert_groups",
+           {group_limits},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& m = e.configuration.model;
+             if (m.groups_per_token <= m.expert_groups) return std::nullopt;
+             return fmt::format("groups_per_token {}, expert_groups {}", m.groups_per_token, m.expert_groups);
+           }),
+      rule("experts_in_groups", "model.groups_per_token",
+           "experts_per_token must be at most the experts of groups_per_token groups",
+           {"DeepSeek-V3 (arXiv 2412.19437), section 2.1.2: a token's experts are in the groups chosen for it"},
+           [](const ExperimentConfig& e) -> Violation {
+             const auto& m = e.configuration.model;
+             if (!core::workload::limits_groups(m)) return std::nullopt;
+             const std::int64_t reachable = m.experts / m.expert_groups * m.groups_per_token;
+             if (m.experts_per_token <= reachable) return std::nullopt;
+             return fmt::format("experts_per_token {}, {} experts in {} groups", m.experts_per_token, reachable,
+                                m.groups_per_token);
+           }),
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> expert_rules() {
+  std::vector<Rule> all = placement_rules();
+  for (Rule& one : group_rules()) all.push_back(std::move(one));
+  return all;
 }
 
 /// Rules about tokens and their experts, beyond the number of experts.

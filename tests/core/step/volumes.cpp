@@ -156,4 +156,9 @@ TEST_CASE("libraries for tokens send one once to each node that has some of its 
   // Of 16 experts the 4 of a token leave out a node of 8 with probability (8 7 6 5) / (16 15 14 13).
   const double reached = 1 - 8.0 * 7 * 6 * 5 / (16.0 * 15 * 14 * 13);
   CHECK(once.experts.between == Approx(exchanges * tokens * row * reached).epsilon(2e-3));
+  // A router that takes one of two groups: a token goes to one node, half of them to the other one.
+  model.expert_groups = 2, model.groups_per_token = 1;
+  CHECK(step_volumes(model, strategy, 8, {}).experts.between == Approx(exchanges * tokens * row / 2).epsilon(2e-3));
+  strategy.stack.dispatcher = workload::Dispatcher::all_to_all;
+  CHECK(step_volumes(model, strategy, 8, {}).experts.between == pairwise.experts.between);
 }
