@@ -214,7 +214,7 @@ std::vector<Family> plain_families() {
            "first_k_dense_replace": 0, "kv_lora_rank": 512, "q_lora_rank": 1536, "n_routed_experts": 64,
            "n_shared_experts": 2, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
            "moe_intermediate_size": 1407, "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 10000.0,
-           "norm_topk_prob": false})",
+           "norm_topk_prob": false, "topk_method": "greedy"})",
        read_latent_decoder},
       {"deepseek_v3", "DeepseekV3Config",
        R"({"vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,

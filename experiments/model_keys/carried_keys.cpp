@@ -156,11 +156,6 @@ void carry_router(const Configuration& config) {
   if (text_in(file, "topk_method") == "noaux_tc" || is_on(file, "use_routing_bias") ||
       is_on(file, "use_moe_router_bias"))
     reader.carry("moe-router-enable-expert-bias");
-  const Found groups = config.find("n_group"), chosen = config.find("topk_group");
-  if (groups.number().value_or(1) > 1 && chosen.number()) {
-    config.carry(groups, "moe-router-num-groups", {groups.text()});
-    config.carry(chosen, "moe-router-group-topk", {chosen.text()});
-  }
 }
 
 /// Returns the mapping of the rotation, and whether it is the default of the family's class.
@@ -193,9 +188,9 @@ void add_carried(ConfigReader& reader, const Node& file, const ModelConfig& conf
 }
 
 std::vector<std::string> carried_keys() {
-  std::vector<std::string> all{"rope_theta",          "rotary_emb_base",         "rotary_dim",  "hidden_act",
-                               "scoring_func",        "norm_topk_prob",          "topk_method", "use_routing_bias",
-                               "use_moe_router_bias", "max_position_embeddings", "n_group",     "topk_group"};
+  std::vector<std::string> all{"rope_theta",          "rotary_emb_base",        "rotary_dim",  "hidden_act",
+                               "scoring_func",        "norm_topk_prob",         "topk_method", "use_routing_bias",
+                               "use_moe_router_bias", "max_position_embeddings"};
   all.insert(all.end(), std::begin(kRotations), std::end(kRotations));
   const auto add = [&](const auto& groups) {
     for (const PlainKeys& group : groups)

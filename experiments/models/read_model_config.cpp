@@ -11,6 +11,7 @@
 #include "experiments/decoders/families.hpp"
 #include "experiments/model_keys/carried_keys.hpp"
 #include "experiments/model_keys/config_reader.hpp"
+#include "experiments/model_keys/expert_groups.hpp"
 #include "experiments/model_keys/known_keys.hpp"
 #include "experiments/model_keys/layer_kinds.hpp"
 #include "experiments/text/listed_error.hpp"
@@ -236,7 +237,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (family != nullptr) config.defaults_of = family->defaults_of;
   ConfigReader reader(*part.config, document, family == nullptr ? "" : family->defaults, config);
   refuse_unknown_layers(reader, *part.config, config.family, family == nullptr ? "" : family->layer_keys);
-  if (family != nullptr) family->read(reader);
+  if (family != nullptr) family->read(reader), read_expert_groups(reader);
   const bool has_tower = family != nullptr && member.empty() && read_tower(reader, document, config);
   if (config.family == "clip_text_model" && !has_tower)
     reader.refuse(reader.find({"model_type"}),

@@ -134,6 +134,8 @@ TEST_CASE("dense decoders without a published count have the sum of their tensor
 TEST_CASE("released decoders with experts have the parameters that their checkpoints have") {
   // Ling-mini-2.0 and granite-3.0-1b-a400m as their safetensors files count them; Ling-lite-1.5 16.8 B (its card).
   CHECK(parameters(kLingMini) == 16'255'643'392);
+  CHECK(parsed(kLingMini).model().expert_groups == 8);
+  CHECK(parsed(kLingMini).model().groups_per_token == 4);
   CHECK(parameters(R"("model_type": "granitemoe", "hidden_size": 1024, "intermediate_size": 512,
                       "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8,
                       "vocab_size": 49155, "num_local_experts": 32, "num_experts_per_tok": 8,

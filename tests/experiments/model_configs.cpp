@@ -122,8 +122,7 @@ TEST_CASE("what is carried into jobs and a file lacks is the default of its clas
   CHECK(carried(parsed(R"({"model_type": "qwen3_moe"})")) ==
         "init-method-std=0.02 moe-router-pre-softmax norm-epsilon=1e-06 rotary-base=10000");
   CHECK(carried(parsed(R"({"model_type": "deepseek_v3"})")) ==
-        "init-method-std=0.02 moe-router-group-topk=4 moe-router-num-groups=8 moe-router-topk-scaling-factor=2.5 "
-        "norm-epsilon=1e-06 rope-type=rope rotary-base=10000");
+        "init-method-std=0.02 moe-router-topk-scaling-factor=2.5 norm-epsilon=1e-06 rope-type=rope rotary-base=10000");
   CHECK(carried(parsed(R"({"model_type": "gpt_oss"})")) ==
         "activation-func-clamp-value=7.0 config.rope_scaling=yarn init-method-std=0.02 norm-epsilon=1e-05 "
         "rotary-base=150000");
@@ -305,6 +304,41 @@ TEST_CASE("a mistake in a configuration is one line with its file, line and key"
   CHECK(config_refusal(R"({"model_type": "mixtral", "num_hidden_layers": 10000, "hidden_size": 1000000, "head_dim": 128,
                     "intermediate_size": 10000000, "num_local_experts": 100000})")
             .find("more than 1e+16 parameters") != std::string::npos);
+}
+
+TEST_CASE("routers that take experts of some groups alone are read from n_group and topk_group") {
+  using Groups = std::pair<std::int64_t, std::int64_t>;
+  const auto groups = [](const ModelConfig& config) {
+    return Groups(config.model().expert_groups, config.model().groups_per_token);
+  };
+  const auto of_file = [&](const std::string& name) {
+    return groups(models::read_model_config(kFolder + name + ".json"));
+  };
+  const Groups all(1, 0);
+  CHECK(of_file("deepseek-ai--DeepSeek-V3") == Groups(8, 4));
+  CHECK(of_file("deepseek-ai--DeepSeek-V3.2") == Groups(8, 4));
+  CHECK(of_file("moonshotai--Kimi-K2-Instruct") == all);
+  CHECK(of_file("nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8") == all);  // its n_groups are those of Mamba layers
+  CHECK(of_file("Qwen--Qwen3-30B-A3B") == all);
+  // DeepseekV3Config has 8 and 4 for a file that lacks them, which is told.
+  CHECK(groups(parsed(R"({"model_type": "deepseek_v3"})")) == Groups(8, 4));
+  CHECK(models::summary(parsed(R"({"model_type": "deepseek_v3"})")).find("n_group=8 and topk_group=4") !=
+        std::string::npos);
+  // DeepseekV2Config chooses by topk_method, whose default is greedy: among all experts.
+  const auto second = [](const std::string& method) {
+    return parsed(R"({"model_type": "deepseek_v2", "n_routed_experts": 160, "num_experts_per_tok": 6, "n_group": 8,
+                      "topk_group": 3)" +
+                  method + "}");
+  };
+  CHECK(groups(second(R"(, "topk_method": "group_limited_greedy")")) == Groups(8, 3));
+  CHECK(groups(second(R"(, "topk_method": "greedy")")) == all);
+  CHECK(groups(second("")) == all);
+  const std::string third = R"({"model_type": "deepseek_v3", "n_routed_experts": 64, "num_experts_per_tok": 8, )";
+  CHECK(config_refusal(third + "\n\"n_group\": 7}") ==
+        "config.json:2: 'n_group' is 7, which does not divide the 64 experts");
+  CHECK(config_refusal(third + "\n\"topk_group\": 9}") == "config.json:2: 'topk_group' is 9, more than 'n_group', 8");
+  CHECK(config_refusal(third + "\"n_group\": 32,\n\"topk_group\": 3}") ==
+        "config.json:2: 'topk_group' is 3, and so many groups have 6 experts, fewer than the 8 of a token");
 }
 
 TEST_CASE("keys that published files have beside those of their family are read") {
