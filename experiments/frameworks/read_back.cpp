@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/workload/model/group_limits.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/model_keys/carried.hpp"
@@ -34,6 +35,8 @@ void spell_out(Model& model, std::int64_t tp) {
   if (!model.has_experts())
     model.experts_per_token = none.experts_per_token, model.shared_ffn_hidden = none.shared_ffn_hidden,
     model.dense_layers = none.dense_layers;
+  if (!core::workload::limits_groups(model))
+    model.expert_groups = none.expert_groups, model.groups_per_token = none.groups_per_token;
   if (model.is_latent()) {
     model.kv_heads = model.heads, model.value_dim = model.value_width();
   } else {

@@ -20,7 +20,7 @@ std::vector<NameGroup> other_arguments() {
        "yarn-original-max-position-embeddings="},
       {Fate::carried, "the model's own: how tokens are given to experts",
        "moe-router-score-function= moe-router-enable-expert-bias moe-router-topk-scaling-factor= "
-       "moe-router-num-groups= moe-router-group-topk= moe-router-pre-softmax moe-router-bias-update-rate= "
+       "moe-router-pre-softmax moe-router-bias-update-rate= "
        "moe-router-load-balancing-type+ moe-router-dtype= moe-aux-loss-coeff+ moe-z-loss-coeff= "
        "moe-input-jitter-eps="},
       {Fate::irrelevant, "numerics of the same kernels",
@@ -201,7 +201,7 @@ std::vector<NameGroup> other_arguments() {
       {Fate::refused, "layers of this form are not modelled",
        "apply-residual-connection-post-layernorm attention-output-gate cache-mla-latents "
        "moe-apply-probs-on-input moe-expert-rank-capacity-factor= moe-extended-tp moe-latent-size= "
-       "moe-router-topk-limited-devices= no-rope-freq= qk-clip qk-l2-norm use-grouped-gemm-for-dense-mlp "
+       "no-rope-freq= qk-clip qk-l2-norm use-grouped-gemm-for-dense-mlp "
        "use-grouped-gemm-for-shared-expert use-legacy-models "},
       {Fate::refused, "the order of ranks or the communication differs from what is simulated",
        "create-all-gather-group ddp-num-buckets= ddp-param-name-patterns-for-fp32-local-accumulation+ "

@@ -165,6 +165,7 @@ void MegatronReader::read_experts() {
     fail("num-experts", ": experts one after the other, without --moe-grouped-gemm, are not modelled");
   set("strategy.expert_gemm", "grouped", "moe-grouped-gemm");
   read_expert_layers();
+  read_expert_groups();
   read_dispatcher();
   if (!given("moe-router-force-load-balancing")) note("assumed: tokens are spread evenly over the experts");
 }
@@ -181,6 +182,21 @@ void MegatronReader::read_expert_layers() {
   if (static_cast<std::int64_t>(pattern->size()) != layers_)
     fail("moe-layer-freq", fmt::format(" is of {} layers, and --num-layers {}", pattern->size(), layers_));
   set("model.dense_layers", static_cast<std::int64_t>(dense), "moe-layer-freq");
+}
+
+/// Routers that limit groups of experts, as TransformerConfig.__post_init__() takes these arguments: the old one limits
+/// the ranks of experts.
+void MegatronReader::read_expert_groups() {
+  const std::string groups = "moe-router-num-groups", limit = "moe-router-group-topk",
+                    old_limit = "moe-router-topk-limited-devices";
+  if (count(limit, 0) > 0) {
+    if (count(groups, 0) == 0) fail(limit, fmt::format(" needs --{}", groups));
+    set("model.expert_groups", count(groups, 0), groups);
+    set("model.groups_per_token", count(limit, 0), limit);
+  } else if (count(old_limit, 0) > 0) {
+    set("model.expert_groups", count("expert-model-parallel-size", 1), "expert-model-parallel-size");
+    set("model.groups_per_token", count(old_limit, 0), old_limit);
+  }
 }
 
 void MegatronReader::read_dispatcher() {

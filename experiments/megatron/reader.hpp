@@ -47,6 +47,7 @@ class MegatronReader {
   void read_latent_attention();
   void read_experts();
   void read_expert_layers();
+  void read_expert_groups();
   void read_dispatcher();
   // read_layout.cpp
   void read_gpus();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/workload/model/group_limits.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/megatron_launch/writer.hpp"
 #include "experiments/model_keys/carried.hpp"
@@ -112,6 +113,9 @@ void MegatronWriter::write_experts() {
   if (model_.dense_layers > 0)
     add("moe-layer-freq", fmt::format("([0]*{}+[1]*{})", model_.dense_layers, model_.layers - model_.dense_layers),
         {"model.dense_layers"});
+  if (!core::workload::limits_groups(model_) || legacy_) return;
+  add("moe-router-num-groups", model_.expert_groups, {"model.expert_groups"});
+  add("moe-router-group-topk", model_.groups_per_token, {"model.groups_per_token"});
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "core/base/error.hpp"
+#include "core/workload/model/group_limits.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/jobs/batch_job.hpp"
@@ -39,6 +40,8 @@ Model spelled_out(Model model) {
   model.expert_ffn_hidden = model.has_experts() ? model.expert_ffn() : 0;
   model.ffn_hidden = model.has_experts() && model.dense_layers == 0 ? 0 : model.ffn();
   if (!model.has_experts()) model.experts_per_token = 1, model.shared_ffn_hidden = 0, model.dense_layers = 0;
+  if (!core::workload::limits_groups(model))
+    model.expert_groups = none.expert_groups, model.groups_per_token = none.groups_per_token;
   return model;
 }
 

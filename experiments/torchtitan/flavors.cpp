@@ -32,6 +32,11 @@ Model with_experts(Model model, std::int64_t experts, std::int64_t per_token, st
   return model;
 }
 
+Model with_groups(Model model, std::int64_t groups, std::int64_t per_token) {
+  model.expert_groups = groups, model.groups_per_token = per_token;
+  return model;
+}
+
 Model tied(Model model) {
   model.tied_embeddings = true;
   return model;
@@ -119,8 +124,8 @@ void add_others(Flavors& all) {
   all.add("deepseek_v3", "debugmodel_flex_attn", small, true);
   all.add("deepseek_v3", "16B", with_experts(deepseek(27, 2'048, 16, 10'944, 102'400, 1, 0), 64, 6, 1'408, 2'816),
           true);
-  all.add("deepseek_v3", "236B", with_experts(v2, 160, 6, 1'536, 3'072), true);
-  all.add("deepseek_v3", "671B", with_experts(v3, 256, 8, 2'048, 2'048), true);
+  all.add("deepseek_v3", "236B", with_groups(with_experts(v2, 160, 6, 1'536, 3'072), 8, 3), true);
+  all.add("deepseek_v3", "671B", with_groups(with_experts(v3, 256, 8, 2'048, 2'048), 8, 4), true);
   all.add("qwen3", "debugmodel", tied(qwen3(8, 256, 16, 8, 3'072, 2'048)));
   all.add("qwen3", "0.6B", tied(qwen3(28, 1'024, 16, 8, 3'072)));
   all.add("qwen3", "1.7B", tied(qwen3(28, 2'048, 16, 8, 6'144)));
@@ -145,12 +150,8 @@ void add_carried(Flavors& all) {
   all.carry("qwen3", "rotary-base=5000000", "235B-A22B");
   all.carry("gpt_oss", "rotary-base=150000 norm-epsilon=1e-05");
   all.carry("deepseek_v3", "rotary-base=10000 norm-epsilon=1e-05 rope-type=yarn rotary-scaling-factor=40");
-  all.carry("deepseek_v3", "moe-router-num-groups=8 moe-router-group-topk=3 moe-router-topk-scaling-factor=16.0",
-            "236B");
-  all.carry("deepseek_v3",
-            "moe-router-score-function=sigmoid moe-router-num-groups=8 moe-router-group-topk=4 "
-            "moe-router-topk-scaling-factor=2.5",
-            "671B");
+  all.carry("deepseek_v3", "moe-router-topk-scaling-factor=16.0", "236B");
+  all.carry("deepseek_v3", "moe-router-score-function=sigmoid moe-router-topk-scaling-factor=2.5", "671B");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/base/error.hpp"
+#include "core/workload/model/group_limits.hpp"
 #include "experiments/model_keys/carried.hpp"
 #include "experiments/torchtitan/python_values.hpp"
 
@@ -91,9 +92,8 @@ std::string experts_text(const Flavor& flavor) {
       model.experts, model.shared_ffn_hidden / model.expert_ffn(), model.experts_per_token,
       sigmoid ? "sigmoid" : "softmax", python(normed),
       value_of(flavor.carried, "moe-router-topk-scaling-factor", "1.0"));
-  if (const std::string groups = value_of(flavor.carried, "moe-router-num-groups", ""); !groups.empty())
-    text += fmt::format(", num_expert_groups={}, num_limited_groups={}", groups,
-                        value_of(flavor.carried, "moe-router-group-topk", groups));
+  if (core::workload::limits_groups(model))
+    text += fmt::format(", num_expert_groups={}, num_limited_groups={}", model.expert_groups, model.groups_per_token);
   return text + ", score_before_experts=False)";
 }
 
@@ -193,11 +193,10 @@ void ArgumentReader::read_experts(Model& model, std::string& carried) const {
     carried += " moe-router-score-function=sigmoid";
   else if (!inner.flag("route_norm"))
     carried += " moe-router-pre-softmax";
-  const std::string scale = inner.figure("route_scale"), groups = inner.figure("num_expert_groups");
+  const std::string scale = inner.figure("route_scale");
   if (!scale.empty() && std::strtod(scale.c_str(), nullptr) != 1) carried += " moe-router-topk-scaling-factor=" + scale;
-  if (!groups.empty())
-    carried +=
-        fmt::format(" moe-router-num-groups={} moe-router-group-topk={}", groups, inner.figure("num_limited_groups"));
+  model.expert_groups = std::max<std::int64_t>(inner.whole("num_expert_groups", 1), 1);
+  model.groups_per_token = model.expert_groups > 1 ? inner.whole("num_limited_groups", 0) : 0;
 }
 
 Flavor ArgumentReader::flavor(const Kind& kind, const std::string& name) const {

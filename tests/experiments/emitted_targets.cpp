@@ -200,6 +200,26 @@ TEST_CASE("experts, latent attention and longer positions are carried into Megat
                    "model.carried config.rope_scaling yarn: such a job has nothing of it") == 1);
 }
 
+TEST_CASE("groups of experts that a router chooses among come back from every target that has experts") {
+  for (const char* name : {"megatron", "bridge", "nemo", "primus", "torchtitan"}) {
+    INFO(name);
+    const EmitTarget& target = emit_target(name);
+    const auto one = experiment_of(
+        "{layers: 24, hidden: 2048, heads: 16, kv_heads: 4, head_dim: 128, vocabulary: 151936, sequence: 4096, "
+        "norm: rms_norm, activation: swiglu, position: rotary, tied_embeddings: false, biases: false, dropout: false, "
+        "query_key_norm: true, experts: 16, experts_per_token: 2, expert_groups: 4, groups_per_token: 2, "
+        "expert_ffn_hidden: 1024}",
+        target.stack, {"fidelity=analytic", "strategy.tp=1", "strategy.pp=1", "strategy.ep=4", "strategy.zero=3"});
+    REQUIRE(one);
+    const EmittedJob emitted = emit_job(target, one->settings, nullptr, catalog());
+    INFO(file_text(emitted, {}));
+    for (const std::string& note : emitted.notes) CHECK(note.find("group") == std::string::npos);
+    const core::workload::Model again = read_again(target, emitted).config().configuration.model;
+    CHECK(again.expert_groups == 4);
+    CHECK(again.groups_per_token == 2);
+  }
+}
+
 TEST_CASE("a model that torchtitan has no flavor of is emitted with the entry to add, and read again from it") {
   const std::pair<const char*, const char*> all[] = {
       {"{layers: 40, hidden: 5120, heads: 40, kv_heads: 8, ffn_hidden: 14336, vocabulary: 100352, sequence: 4096, "
@@ -213,7 +233,8 @@ TEST_CASE("a model that torchtitan has no flavor of is emitted with the entry to
        "qwen3_args[\"own\"] = Qwen3ModelArgs("},
       {"{layers: 16, hidden: 2048, heads: 16, vocabulary: 129280, sequence: 4096, attention: latent, kv_rank: 512, "
        "head_dim: 128, rotary_dim: 64, value_dim: 128, ffn_hidden: 8192, experts: 16, experts_per_token: 4, "
-       "expert_ffn_hidden: 1024, shared_ffn_hidden: 2048, dense_layers: 1, carried: moe-router-score-function=sigmoid}",
+       "expert_groups: 4, groups_per_token: 2, expert_ffn_hidden: 1024, shared_ffn_hidden: 2048, dense_layers: 1, "
+       "carried: moe-router-score-function=sigmoid}",
        "deepseekv3_args[\"own\"] = DeepSeekV3ModelArgs("}};
   for (const auto& [model, entry] : all) {
     INFO(model);

@@ -351,6 +351,25 @@ TEST_CASE("layers for multi-token prediction are read with the layout that has t
         ":1: --pipeline-model-parallel-layout Ettt|(tt|)*2tmL" + why + "0");
 }
 
+TEST_CASE("limits of a router to groups of experts are read as Megatron-LM's configuration takes them") {
+  const std::string experts =
+      "--num-experts 16 --moe-grouped-gemm --expert-model-parallel-size 4 --moe-token-dispatcher-type alltoall ";
+  const auto groups = [&](const std::string& more) {
+    const Job job = job_of(script(experts + more));
+    return std::pair(value_of(job, "model.expert_groups"), value_of(job, "model.groups_per_token"));
+  };
+  const std::pair<std::string, std::string> none("(not set)", "(not set)");
+  CHECK(groups("") == none);
+  CHECK(groups("--moe-router-num-groups 8 --moe-router-group-topk 4") == std::pair<std::string, std::string>("8", "4"));
+  CHECK(groups("--moe-router-num-groups 8") == none);  // without the other, no group is left out
+  // TransformerConfig.__post_init__(): the old argument limits the ranks that share experts.
+  CHECK(groups("--moe-router-topk-limited-devices 2") == std::pair<std::string, std::string>("4", "2"));
+  CHECK(refusal(script(experts + "--moe-router-group-topk 4")) ==
+        ":1: --moe-router-group-topk needs --moe-router-num-groups");
+  CHECK(value_of(job_of(script("--moe-router-num-groups 8 --moe-router-group-topk 4")), "model.expert_groups") ==
+        "(not set)");  // of a dense model
+}
+
 TEST_CASE("a dump of arguments in a log is read as the arguments that it comes from") {
   const std::string arguments =
       "--tensor-model-parallel-size 4 --sequence-parallel --swiglu --disable-bias-linear "
