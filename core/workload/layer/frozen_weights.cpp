@@ -65,7 +65,7 @@ compute::Dtype narrowest(const OpList& ops) {
   return dtype;
 }
 
-/// Gathers the input of a column-parallel layer in 16 bits, for the pair beside it, and quantises all of it behind that
+/// Gathers the input of a column-parallel layer in 16 bits, for pairs beside it, and quantises all of it behind that
 /// (Transformer Engine, module/layernorm_linear.py, return_layernorm_output_gathered).
 void gather_in_16_bits(Operator& linear, const RankShapes& shapes) {
   const auto gather = find_start(linear.forward, Kind::all_gather);
@@ -104,12 +104,12 @@ void freeze_weights(std::vector<Operator>& operators, std::size_t first, const M
       frozen.push_back(std::move(each));
       continue;
     }
-    std::vector<Operator> pair;
-    if (has_pairs) pair = pair_beside(each, model, shapes);
-    if (!pair.empty() && !shapes.overlap_tensor) gather_in_16_bits(each, shapes);
-    freeze_linear(each, reads_attention && !replaces_saved_input(pair, model));
+    std::vector<Operator> pairs;
+    if (has_pairs) pairs = pairs_beside(each, model, shapes);
+    if (!pairs.empty() && !shapes.overlap_tensor) gather_in_16_bits(each, shapes);
+    freeze_linear(each, reads_attention && !replaces_saved_input(pairs, model));
     frozen.push_back(std::move(each));
-    for (Operator& one : pair) frozen.push_back(std::move(one));
+    for (Operator& one : pairs) frozen.push_back(std::move(one));
   }
   operators = std::move(frozen);
 }

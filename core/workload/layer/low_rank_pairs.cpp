@@ -1,8 +1,8 @@
 #include "core/workload/layer/low_rank_pairs.hpp"
 
-#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/operator_parts.hpp"
@@ -15,25 +15,48 @@ using compute::gemm;
 using compute::memory_bound;
 using compute::weight_gradient;
 
-/// A linear layer that may have a pair beside it, and the names of the pair's operators.
+/// A linear layer, or a projection in it, that may have a pair beside it, and the names of the pair's operators.
 struct Target {
   std::string_view linear;
   Modules weight;
   bool by_columns;  // its outputs are divided over ranks, otherwise its inputs
   std::string_view a, b;
 };
-constexpr std::array<Target, 4> kTargets{{
+constexpr std::array<Target, 9> kTargets{{
     {"qkv", lora_weight::linear_qkv, true, "qkv_lora_a", "qkv_lora_b"},
+    {"qkv", lora_weight::linear_q, true, "q_lora_a", "q_lora_b"},
+    {"qkv", lora_weight::linear_k, true, "k_lora_a", "k_lora_b"},
+    {"qkv", lora_weight::linear_v, true, "v_lora_a", "v_lora_b"},
     {"attention_output", lora_weight::linear_proj, false, "attention_output_lora_a", "attention_output_lora_b"},
     {"mlp_up", lora_weight::linear_fc1, true, "mlp_up_lora_a", "mlp_up_lora_b"},
+    {"mlp_up", lora_weight::linear_fc1_gate, true, "mlp_fc1_gate_lora_a", "mlp_fc1_gate_lora_b"},
+    {"mlp_up", lora_weight::linear_fc1_up, true, "mlp_fc1_up_lora_a", "mlp_fc1_up_lora_b"},
     {"mlp_down", lora_weight::linear_fc2, false, "mlp_down_lora_a", "mlp_down_lora_b"},
 }};
 
-/// A pair on one rank.
+bool is_projection(const Target& target) {
+  return (target.weight & kProjectionLoraWeights) != 0;
+}
+
+/// Returns the outputs of a projection, of `all` that its layer has on a rank: keys and values have heads of their own,
+/// queries the rest, and both halves of a gated layer are as wide.
+std::int64_t outputs_of(const Target& target, std::int64_t all, const Model& model, std::int64_t tp) {
+  const std::int64_t keys = model.kv() * model.head_width() / tp;
+  if (target.weight == lora_weight::linear_q) return all - 2 * keys;
+  if (target.weight == lora_weight::linear_k || target.weight == lora_weight::linear_v) return keys;
+  return is_projection(target) ? all / 2 : all;
+}
+
+/// A pair on one rank; `shares_input`: another pair saves what A reads.
 class Pair {
  public:
-  Pair(const Target& target, const Operator& linear, const Model& model, const RankShapes& shapes)
-      : target_(target), shapes_(shapes), tokens_(shapes.tokens), rank_(model.lora_rank), dropout_(model.dropout) {
+  Pair(const Target& target, const Operator& linear, const Model& model, const RankShapes& shapes, bool shares_input)
+      : target_(target),
+        shapes_(shapes),
+        tokens_(shapes.tokens),
+        rank_(model.lora_rank),
+        dropout_(model.dropout),
+        shares_input_(shares_input && !dropout_ && !gathers_input()) {
     for (const WorkItem& work : linear.backward) {
       const KernelWork* kernel = work.kernel();
       if (kernel == nullptr || !kernel->weight_gradient || kernel->shape.kernel_class != compute::KernelClass::gemm)
@@ -42,14 +65,15 @@ class Pair {
       out_ += kernel->shape.m;
     }
     if (!target.by_columns) out_ /= shapes.tensor_parallel;  // B has a share of the layer's outputs
+    out_ = outputs_of(target, out_, model, shapes.tensor_parallel);
   }
 
   Operator a() const {
     Operator result;
     result.name = target_.a;
     const std::int64_t inputs = tokens_ * in_, columns = target_.by_columns ? rank_ / tp() : rank_;
-    result.saved_bytes = (dropout_ ? 3 : 2) * inputs;  // with the mask of what is dropped
-    result.weight_gradient_input_bytes = 2 * tokens_ * (in_ + columns);
+    result.saved_bytes = shares_input_ ? 0 : (dropout_ ? 3 : 2) * inputs;  // with the mask of what is dropped
+    result.weight_gradient_input_bytes = 2 * tokens_ * (shares_input_ ? columns : in_ + columns);
     if (gathers_input()) block_on(result.forward, result.name, Kind::all_gather, 2 * inputs);
     if (dropout_) result.forward.push_back(kernel(memory_bound("lora_dropout", 5 * inputs)));
     result.forward.push_back(kernel(gemm(result.name, tokens_, columns, in_)));
@@ -77,8 +101,10 @@ class Pair {
     result.forward.push_back(kernel(memory_bound("lora_scale", 4 * scaled)));
     result.forward.push_back(kernel(gemm(result.name, tokens_, out_, rank_)));
     if (!target_.by_columns && tp() > 1) gather(result.forward, whole);
+    if (is_side_by_side()) result.forward.push_back(kernel(memory_bound("lora_concatenate", 4 * added_outputs())));
     result.forward.push_back(kernel(memory_bound("lora_add", 6 * added_outputs())));
 
+    if (is_side_by_side()) result.backward.push_back(kernel(memory_bound("lora_split", 4 * added_outputs())));
     if (!target_.by_columns && tp() > 1) {
       if (shapes_.sequence_parallel) block_on(result.backward, result.name, Kind::all_gather, 2 * tokens_ * whole);
       result.backward.push_back(own_share(whole));
@@ -94,6 +120,8 @@ class Pair {
  private:
   std::int64_t tp() const { return shapes_.tensor_parallel; }
   bool gathers_input() const { return target_.by_columns && shapes_.overlap_tensor; }
+  /// Whether its outputs are those of a projection whose layer is one GEMM.
+  bool is_side_by_side() const { return is_projection(target_) && shapes_.stack.projection_fusion; }
   std::int64_t added_outputs() const {
     return target_.by_columns ? tokens_ * out_ : shapes_.sp_region_tokens * out_ * tp();
   }
@@ -114,27 +142,31 @@ class Pair {
   const Target& target_;
   const RankShapes& shapes_;
   const std::int64_t tokens_, rank_;
-  const bool dropout_;
+  const bool dropout_, shares_input_;
   std::int64_t in_ = 0, out_ = 0;  // of this rank's share of A and of B
 };
 
 }  // namespace
 
-std::vector<Operator> pair_beside(const Operator& linear, const Model& model, const RankShapes& shapes) {
-  const auto target =
-      std::find_if(kTargets.begin(), kTargets.end(), [&](const Target& each) { return each.linear == linear.name; });
-  if (target == kTargets.end() || !has_pair(model, target->weight)) return {};
-  const Pair pair(*target, linear, model, shapes);
-  std::vector<Operator> result{pair.a(), pair.b()};
-  for (Operator& each : result) each.in_modules = linear.in_modules;
-  mark_input_from(result[0], linear.input_from);
-  result[0].offload_module = linear.offload_module;
-  mark_input_from(result[1], linear.in_modules);
+std::vector<Operator> pairs_beside(const Operator& linear, const Model& model, const RankShapes& shapes) {
+  std::vector<Operator> result;
+  for (const Target& target : kTargets) {
+    if (target.linear != linear.name || !has_pair(model, target.weight)) continue;
+    const Pair pair(target, linear, model, shapes, !result.empty());
+    for (Operator& each : std::vector{pair.a(), pair.b()}) {
+      each.in_modules = linear.in_modules;
+      result.push_back(std::move(each));
+    }
+    Operator &a = *(result.end() - 2), &b = result.back();
+    mark_input_from(a, linear.input_from);
+    a.offload_module = linear.offload_module;
+    mark_input_from(b, linear.in_modules);
+  }
   return result;
 }
 
-bool replaces_saved_input(const std::vector<Operator>& pair, const Model& model) {
-  return !pair.empty() && !model.dropout;
+bool replaces_saved_input(const std::vector<Operator>& pairs, const Model& model) {
+  return !pairs.empty() && !model.dropout;
 }
 
 }  // namespace manyworlds::core::workload

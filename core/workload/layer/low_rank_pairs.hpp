@@ -9,8 +9,13 @@
 
 namespace manyworlds::core::workload {
 
-/// Returns the operators of the pair beside a linear layer that still has its weight gradients: one of A and one of B,
-/// which also scales and adds. None if the layer is not one of lora_weight or has no pair.
+/// Returns the operators of the pairs beside a linear layer that still has its weight gradients: for each one of A and
+/// one of B, which also scales and adds. None if the layer is not one of lora_weight or has no pair.
+///
+/// A layer of queries, keys and values, or of a gate and what it multiplies, has one pair, or one for each of its
+/// projections, which read the same input. Where the projections are one GEMM (Stack::projection_fusion), what such
+/// pairs give is put side by side before it is added, and the gradient taken apart (Megatron-Bridge,
+/// peft/canonical_lora.py, LoRALinearSplitQKV).
 ///
 /// Both matrices are divided over tensor-parallel ranks. Beside a column-parallel layer A is by its rank and B by its
 /// outputs: what A gives is gathered. Beside a row-parallel layer A is by its inputs, whose products are summed, and B
@@ -18,9 +23,9 @@ namespace manyworlds::core::workload {
 /// whole: under sequence parallelism Transformer Engine hands on what it has gathered for the layer, and adds the
 /// gradient to the layer's before it scatters these, unless it overlaps that gather with the layer's GEMM: then A's
 /// input is gathered, and its gradient scattered, once more.
-std::vector<Operator> pair_beside(const Operator& linear, const Model& model, const RankShapes& shapes);
+std::vector<Operator> pairs_beside(const Operator& linear, const Model& model, const RankShapes& shapes);
 
-/// Whether what a pair saves is the layer's input, and no copy of which some elements are dropped.
-bool replaces_saved_input(const std::vector<Operator>& pair, const Model& model);
+/// Whether what pairs save is the layer's input, and no copy of which some elements are dropped.
+bool replaces_saved_input(const std::vector<Operator>& pairs, const Model& model);
 
 }  // namespace manyworlds::core::workload

@@ -8,9 +8,18 @@
 
 namespace manyworlds::core::workload {
 
-/// All of lora_weight, as a set of 0 is; and no weight, as opposed to that.
+/// Projections that may have a pair each instead of the one of linear_qkv or linear_fc1, by Megatron-Bridge's names of
+/// them (src/megatron/bridge/peft/canonical_lora.py): the bits behind those of the other weights.
+namespace lora_weight {
+inline constexpr Modules linear_q = 16, linear_k = 32, linear_v = 64, linear_fc1_gate = 128, linear_fc1_up = 256;
+}  // namespace lora_weight
+
+/// All linear layers, as a set of 0 is; all projections that may have a pair each; and no weight, as opposed to 0.
 inline constexpr Modules kAllLoraWeights =
     lora_weight::linear_qkv | lora_weight::linear_proj | lora_weight::linear_fc1 | lora_weight::linear_fc2;
+inline constexpr Modules kProjectionLoraWeights = lora_weight::linear_q | lora_weight::linear_k |
+                                                  lora_weight::linear_v | lora_weight::linear_fc1_gate |
+                                                  lora_weight::linear_fc1_up;
 inline constexpr Modules kNoLoraWeights = Modules{1} << 31;
 
 /// Whether a step is a forward pass alone: no backward pass, no gradients, no optimizer.
@@ -30,9 +39,9 @@ inline bool is_frozen(const Model& model) {
   return model.frozen || model.lora_rank > 0 || is_inference(model);
 }
 
-/// Whether there is a pair beside a linear layer, which is one of lora_weight.
+/// Whether there is a pair beside a linear layer or a projection, which is one of lora_weight.
 inline bool has_pair(const Model& model, Modules weight) {
-  return model.lora_rank > 0 && (model.lora_weights == 0 || (model.lora_weights & weight) != 0);
+  return model.lora_rank > 0 && ((model.lora_weights == 0 ? kAllLoraWeights : model.lora_weights) & weight) != 0;
 }
 
 /// Returns the weights of the pair beside a linear layer of `in` x `out`: of in x rank and of rank x out, or none.

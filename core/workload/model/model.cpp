@@ -9,9 +9,10 @@ namespace {
 
 /// Returns the row of a set of weights whose default are all of them, so that none can be told from it.
 OptionTable<Model>::Row lora_weights_row() {
-  OptionTable<Model>::Row row =
-      flag_list("lora_weights", &Model::lora_weights, lora_weight_names(),
-                "linear layers of attention and feed-forward networks that have such a pair; none: no pair");
+  OptionTable<Model>::Row row = flag_list(
+      "lora_weights", &Model::lora_weights, lora_weight_names(),
+      "linear layers of attention and feed-forward networks that have such a pair, by default the first four, "
+      "or projections in them that have one each; none: no pair");
   row.set = [listed = row.set](Model& model, const OptionValue& value) {
     listed(model, value);
     if (model.lora_weights == 0)

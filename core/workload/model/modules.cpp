@@ -26,7 +26,9 @@ const std::vector<std::string>& data_part_names() {
 }
 
 const std::vector<std::string>& lora_weight_names() {
-  static const std::vector<std::string> names{"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+  static const std::vector<std::string> names{"linear_qkv", "linear_proj",     "linear_fc1",
+                                              "linear_fc2", "linear_q",        "linear_k",
+                                              "linear_v",   "linear_fc1_gate", "linear_fc1_up"};
   return names;
 }
 

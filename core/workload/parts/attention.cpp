@@ -63,10 +63,13 @@ class SelfAttention final : public LayerPart {
   /// Beside latent attention there are none.
   PartParameters lora_parameters(const Model& model) const override {
     if (model.is_latent()) return {};
-    const std::int64_t query = model.heads * model.head_width(),
-                       columns = query + 2 * model.kv() * model.head_width() + gate_width(model, model.heads);
-    return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, columns) +
-            pair_parameters(model, lora_weight::linear_proj, query, model.hidden)};
+    const std::int64_t heads = model.heads * model.head_width(), queries = heads + gate_width(model, model.heads),
+                       keys = model.kv() * model.head_width();
+    return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, queries + 2 * keys) +
+            pair_parameters(model, lora_weight::linear_q, model.hidden, queries) +
+            pair_parameters(model, lora_weight::linear_k, model.hidden, keys) +
+            pair_parameters(model, lora_weight::linear_v, model.hidden, keys) +
+            pair_parameters(model, lora_weight::linear_proj, heads, model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {

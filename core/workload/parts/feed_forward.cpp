@@ -39,7 +39,11 @@ class FeedForward final : public LayerPart {
 
   PartParameters lora_parameters(const Model& model) const override {
     const std::int64_t inputs = options_.inputs > 0 ? options_.inputs : model.hidden;
-    return {pair_parameters(model, lora_weight::linear_fc1, inputs, model.up_width(model.ffn())) +
+    std::int64_t halves = 0;
+    if (model.is_gated())
+      for (const Modules half : {lora_weight::linear_fc1_gate, lora_weight::linear_fc1_up})
+        halves += pair_parameters(model, half, inputs, model.ffn());
+    return {halves + pair_parameters(model, lora_weight::linear_fc1, inputs, model.up_width(model.ffn())) +
             pair_parameters(model, lora_weight::linear_fc2, model.ffn(), model.hidden)};
   }
 

@@ -40,6 +40,9 @@ using core::workload::LayerKind;
 using core::workload::Model;
 using core::workload::Strategy;
 
+constexpr core::workload::Modules kPairWeights =
+    core::workload::kAllLoraWeights | core::workload::kProjectionLoraWeights;
+
 /// Calls `visit` with every part of the model until it returns a violation.
 template <class Visitor>
 Violation first_of_parts(const Model& model, Visitor&& visit) {
@@ -78,6 +81,20 @@ Violation pairs_of_none(const Model& model) {
       "lora_weights {}{}{}",
       core::join_list(*named == 0 ? core::workload::kAllLoraWeights : *named, core::workload::lora_weight_names()),
       parts.empty() ? "" : ", parts ", fmt::join(parts, " "));
+}
+
+/// Returns the pairs of a layer that its projections have as well, or of the halves of a layer that has no gate.
+Violation mixed_projections(const Model& model) {
+  const auto named = [&](core::workload::Modules weights) {
+    return "lora_weights " + core::join_list(model.lora_weights & weights, core::workload::lora_weight_names());
+  };
+  constexpr auto kAttention = lora_weight::linear_q | lora_weight::linear_k | lora_weight::linear_v;
+  constexpr auto kHalves = lora_weight::linear_fc1_gate | lora_weight::linear_fc1_up;
+  for (const auto& [layer, projections] :
+       {std::pair(lora_weight::linear_qkv, kAttention), {lora_weight::linear_fc1, kHalves}})
+    if (has_pair(model, layer) && has_pair(model, projections)) return named(layer | projections);
+  if (has_pair(model, kHalves) && !model.is_gated()) return named(kHalves) + ", an activation without a gate";
+  return std::nullopt;
 }
 
 /// Types of parts whose gradients of inputs have not been told apart from those of weights.
@@ -233,7 +250,7 @@ std::vector<Rule> fine_tuning_rules() {
       rule("lora_weights_wanted", "model.lora_weights", "lora_weights needs a lora_rank", {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Model& model = e.configuration.model;
-             const bool listed = (model.lora_weights & core::workload::kAllLoraWeights) != 0;
+             const bool listed = (model.lora_weights & kPairWeights) != 0;
              return !listed || model.lora_rank > 0 ? std::nullopt : Violation("lora_rank 0");
            }),
       rule("lora_of_linear_layers", "model.lora_rank",
@@ -260,14 +277,22 @@ std::vector<Rule> fine_tuning_rules() {
                        return branch.model.is_latent() ? Violation("attention latent") : std::nullopt;
                      }),
       lora_rank_rule("lora_of_fused_projections",
-                     "lora_rank needs projection_fusion: a pair of each projection is not supported",
+                     "lora_weights linear_qkv and linear_fc1 need projection_fusion; without it each projection has a "
+                     "pair of its own: linear_q, linear_k, linear_v, linear_fc1_gate, linear_fc1_up",
                      "by construction; Megatron-Bridge has them as canonical_lora",
                      [](const LayerBranch& branch, const Strategy& s) -> Violation {
-                       const bool several = has_pair(branch.model, lora_weight::linear_qkv) ||
-                                            has_pair(branch.model, lora_weight::linear_fc1);
+                       const bool several =
+                           has_pair(branch.model, lora_weight::linear_qkv) ||
+                           (has_pair(branch.model, lora_weight::linear_fc1) && branch.model.is_gated());
                        if (s.stack.projection_fusion || !several) return std::nullopt;
                        return "projection_fusion false";
                      }),
+      lora_rank_rule(
+          "lora_of_projections",
+          "lora_weights has a pair of a layer or pairs of its projections, not both: linear_qkv or linear_q, "
+          "linear_k and linear_v, linear_fc1 or, with a gate, linear_fc1_gate and linear_fc1_up",
+          "Megatron-Bridge, peft/canonical_lora.py, which refuses linear_qkv and linear_fc1",
+          [](const LayerBranch& branch, const Strategy&) { return mixed_projections(branch.model); }),
       rule("frozen_parts", "model.architecture",
            "frozen is for parts of transformers and mixers: of an index of attention, of embedding tables and of parts "
            "for images it is not supported",

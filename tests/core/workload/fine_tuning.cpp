@@ -30,6 +30,10 @@ Model with_pairs(Model model, std::int64_t rank, Modules weights = 0) {
   return model;
 }
 constexpr Modules kAttention = lora_weight::linear_qkv | lora_weight::linear_proj;
+constexpr Modules kProjections = lora_weight::linear_q | lora_weight::linear_k | lora_weight::linear_v;
+/// The seven matrices of a gated layer, as Hugging Face's models have them.
+constexpr Modules kSeven = kProjections | lora_weight::linear_fc1_gate | lora_weight::linear_fc1_up |
+                           lora_weight::linear_proj | lora_weight::linear_fc2;
 
 Model small_llama() {
   Model model = llama(4, 64, 8, 4, 96, 256);
@@ -161,6 +165,68 @@ TEST_CASE("pairs of low rank take the multiplications that loops over their elem
   // Of the whole model: the head's weights and those of the layers forward and for gradients of inputs.
   const std::int64_t s = 32, weights = 4 * 64 * (128 + 64 + 3 * 96) + 64 * 256, attention = 4 * 12 * s * s * 64;
   CHECK(model_flops_per_sequence(model) == 4 * s * weights + attention + 6 * s * trained_parameters(model));
+}
+
+TEST_CASE("each projection has a pair of its own where that is asked for, with the weights that PEFT prints") {
+  // Llama 2 7B with rank 8 beside q_proj and v_proj: 2 x 32 x 8 x (4,096 + 4,096) weights, of which PEFT's
+  // print_trainable_parameters() says "trainable params: 4,194,304 || all params: 6,742,609,920".
+  const Model llama2_7b = llama(32, 4'096, 32, 32, 11'008, 32'000);
+  CHECK(trained_parameters(with_pairs(llama2_7b, 16, lora_weight::linear_q | lora_weight::linear_v)) == 8'388'608);
+  CHECK(trained_parameters(with_pairs(llama2_7b, 8, lora_weight::linear_q | lora_weight::linear_v)) == 4'194'304);
+  // Llama 3 8B, rank 16, all seven: 32 x 16 x (8,192 + 2 x 5,120 + 8,192 + 3 x 18,432), "trainable params: 41,943,040".
+  CHECK(trained_parameters(with_pairs(llama(32, 4'096, 32, 8, 14'336, 128'256), 16, kSeven)) == 41'943'040);
+
+  const Model plain = small_llama(), model = with_pairs(plain, 8, kSeven);
+  for (const std::int64_t tp : {1, 2, 4})
+    for (const bool fusion : {false, true}) {
+      Strategy strategy = fused(tp, tp == 2);
+      strategy.stack.projection_fusion = fusion;
+      CHECK(trained_stage_parameters(model, strategy, 0).dense * tp == trained_parameters(model));
+      const auto still = layer_operators(frozen(plain), strategy), tuned = layer_operators(model, strategy);
+      CountedPair counted(0, 0, 0, 0);
+      for (const auto& [in, out] : {std::pair{64, 64}, {64, 32}, {64, 32}, {64, 64}, {64, 96}, {64, 96}, {96, 64}}) {
+        const CountedPair one(2 * 32, in, 8, out);
+        counted.forward += one.forward, counted.inputs += one.inputs, counted.weights += one.weights;
+      }
+      const auto added = [&](OpList Operator::*pass, bool of_weights) {
+        return tp * (flops_of(tuned, pass, of_weights) - flops_of(still, pass, of_weights));
+      };
+      CHECK(added(&Operator::forward, false) == counted.forward);
+      CHECK(added(&Operator::backward, false) == counted.inputs);
+      CHECK(added(&Operator::backward, true) == counted.weights);
+    }
+}
+
+TEST_CASE(
+    "projections of a layer share the saved input of their pairs, and are put side by side if they are one GEMM") {
+  const Model plain = llama3_70b();
+  const std::int64_t sb = 4'096 * 2, h = 8'192, f = 28'672, kv = 1'024, r = 16;
+  const auto bytes_of = [](const std::vector<Operator>& operators, const std::string& kernel, OpList Operator::*pass) {
+    std::int64_t sum = 0;
+    for (const Operator& each : operators)
+      for (const WorkItem& work : each.*pass)
+        if (work.kernel() != nullptr && work.kernel()->shape.name == kernel) sum += work.kernel()->shape.bytes;
+    return sum;
+  };
+  for (const std::int64_t t : {1, 4})
+    for (const bool fusion : {false, true}) {
+      Strategy strategy = fused(t, t > 1);
+      strategy.stack.projection_fusion = fusion;
+      const auto still = layer_operators(frozen(plain), strategy),
+                 tuned = layer_operators(with_pairs(plain, r, kSeven), strategy);
+      // Inputs of attention and of the feed-forward network once each, that of its second layer, seven times R columns.
+      CHECK(saved(tuned) - saved(still) == sb * (2 * 2 * h + 2 * f / t) + 7 * sb * 2 * r);
+      const std::int64_t columns = (h + 2 * kv + 2 * f) / t;
+      CHECK(bytes_of(tuned, "lora_concatenate", &Operator::forward) == (fusion ? 4 * sb * columns : 0));
+      CHECK(bytes_of(tuned, "lora_add", &Operator::forward) == 6 * sb * (columns + 2 * h / t));
+    }
+  // What is dropped differs from pair to pair, so that each keeps its own input and mask.
+  Model dropping = plain;
+  dropping.dropout = true;
+  const Strategy strategy = fused(1, false);
+  const auto one = layer_operators(with_pairs(dropping, r, lora_weight::linear_q), strategy),
+             three = layer_operators(with_pairs(dropping, r, kProjections), strategy);
+  CHECK(saved(three) - saved(one) == 2 * sb * (3 * h + 2 * r));
 }
 
 TEST_CASE("pairs of low rank communicate as Megatron-Bridge's adapters do") {
