@@ -6,18 +6,23 @@
 
 #include "core/base/error.hpp"
 #include "experiments/deepspeed/ds_config.hpp"
+#include "experiments/jobs/adapter_config.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::jobs {
 namespace {
 
-/// Adds the settings of a model of the catalog, or of a config.json; returns its width.
+/// Adds the settings of a model of the catalog, of a config.json, or of an adapter_config.json and its model; returns
+/// its width.
 std::int64_t add_model(Job& job, const JobOptions& options, const Catalog& catalog) {
   if (options.model.empty())
     throw core::InputError("a DeepSpeed configuration has no model; give --model NAME or config.json", job.file);
+  AdapterConfig adapter{{options.model, {}}, {}};
+  if (is_adapter_config(options.model)) adapter = read_adapter_config(options.model, job);
   import::Node at;
-  at.file = std::make_shared<const std::string>("--model");
-  const auto& [name, entry] = catalog.find_named("models", options.model, at);
+  at.file = adapter.base.place.file ? adapter.base.place.file : std::make_shared<const std::string>("--model");
+  at.line = adapter.base.place.line;
+  const auto& [name, entry] = catalog.find_named("models", adapter.base.name, at);
   std::int64_t hidden = 0;
   for (const auto& [option, value] : entry.values) {
     job.settings.push_back({"model." + option, import::value_text(value.value), {}});
@@ -31,6 +36,7 @@ std::int64_t add_model(Job& job, const JobOptions& options, const Catalog& catal
   if (const auto experts = entry.values.find("experts");
       experts != entry.values.end() && std::get<std::int64_t>(experts->second.value) > 0)
     throw core::InputError(fmt::format("{} has experts, which are not modelled under DeepSpeed", name), "--model");
+  put_pairs(job, adapter.pairs, ModuleNames::hugging_face);
   return hidden;
 }
 

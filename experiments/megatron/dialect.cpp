@@ -142,8 +142,8 @@ void DialectReader::add_own(const std::string& name, const std::string& own, con
 
 void DialectReader::judge(const std::string& name, const KnownName& known, const Node& value) {
   if (known.fate == Fate::irrelevant) return void(irrelevant_.insert(name));
-  const std::string word =
-      value.kind == Node::Kind::scalar || value.kind == Node::Kind::null ? plain_value(value) : "…";
+  const bool plain = value.kind == Node::Kind::scalar || value.kind == Node::Kind::null;
+  const std::string word = plain ? plain_value(value) : value.items.empty() && value.entries.empty() ? "[]" : "…";
   if (is_off(word) || word == "0" || known.is_harmless(word)) {
     noted_.erase(name);
     irrelevant_.insert(name);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "experiments/jobs/low_rank_pairs.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/nemo/settings.hpp"
 #include "experiments/shell/arithmetic.hpp"
@@ -60,6 +61,7 @@ class AutomodelReader {
   void read_stack();
   void read_precision();
   void read_experts();
+  void read_pairs();
 
   const JobOptions& options_;
   const Catalog& catalog_;
@@ -335,6 +337,19 @@ void AutomodelReader::read_experts() {
     job_.notes.emplace_back("assumed: tokens are spread evenly over the experts");
 }
 
+/// Pairs of low rank beside the modules that are named, or all *_proj (_peft/module_matcher.py).
+void AutomodelReader::read_pairs() {
+  const bool has_section =
+      std::any_of(values_.begin(), values_.end(), [](const auto& one) { return one.first.starts_with("peft."); });
+  if (!has_section) return;
+  const char *rank = "peft.dim", *modules = "peft.target_modules";
+  LowRankPairs pairs;
+  pairs.rank = {text(rank, "8"), place(rank)};
+  if (const Node* listed = find(modules)) pairs.modules = module_words(modules, *listed);
+  if (pairs.modules.empty()) pairs.modules = {{"*_proj", place(rank)}};
+  put_pairs(job_, pairs, ModuleNames::hugging_face);
+}
+
 Job AutomodelReader::read() {
   if (root_.kind != Node::Kind::mapping) root_.fail("a job's file is a mapping");
   job_.kind = "a YAML file of NeMo Automodel";
@@ -344,6 +359,7 @@ Job AutomodelReader::read() {
   read_gpus();
   read_layout();
   read_stack();
+  read_pairs();
   return std::move(job_);
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/base/error.hpp"
+#include "experiments/jobs/low_rank_pairs.hpp"
 #include "experiments/megatron/megatron.hpp"
 #include "experiments/nemo/nemo.hpp"
 #include "experiments/nemo/settings.hpp"
@@ -59,6 +60,9 @@ class MlperfReader {
   void read_variables();
   void read_gpus();
   void read_batch();
+  std::string folders() const;
+  bool has_pairs() const;
+  LowRankPairs pairs() const;
   ModelName model() const;
   bool is_amd() const { return !variable("GBS").text.empty() && variable("MINIBS").text.empty(); }
   Node node(const Text& text) const;
@@ -156,6 +160,11 @@ void MlperfReader::assume_defaults() {
     dialect_.assume("fp8-recipe", "delayed");
     return;
   }
+  if (has_pairs()) {  // megatron_gpt_peft_tuning_config.yaml
+    dialect_.assume("fp8-recipe", "delayed");
+    dialect_.assume("cp-comm-type", "a2a");
+    return;
+  }
   for (const char* name :
        {"overlap-grad-reduce", "overlap-param-gather", "sequence-parallel", "cross-entropy-loss-fusion"})
     dialect_.assume(name);
@@ -200,26 +209,41 @@ void MlperfReader::read_batch() {
   dialect_.add("GLOBAL_BATCH_SIZE", value);
 }
 
+std::string MlperfReader::folders() const {
+  std::string folders;
+  for (const auto& part : std::filesystem::absolute(file_.path).parent_path()) folders += part.string() + "/";
+  return folders;
+}
+
+/// The benchmark of fine-tuning with pairs of low rank is told by its folder, or by the variables that only it has.
+bool MlperfReader::has_pairs() const {
+  const auto has = [](const std::string& name) { return name.starts_with("LORA_") || name.starts_with("NEMO_LORA_"); };
+  for (const auto& [name, variable] : script_.state.variables)
+    if (has(name)) return true;
+  for (const auto& [name, value] : options_.environment)
+    if (has(name)) return true;
+  return folders().find("_lora/") != std::string::npos || folders().find("/lora/") != std::string::npos;
+}
+
+/// train.py: LoRA(dim=16, target_modules=["linear_proj", "linear_qkv"]), as rounds before have it by their own names.
+LowRankPairs MlperfReader::pairs() const {
+  if (!has_pairs()) return {};
+  const Text rank = variable("LORA_DIM");
+  return {rank.text.empty() ? Text{"16", {}} : rank, {{"linear_qkv", rank.place}, {"linear_proj", rank.place}}};
+}
+
 /// The model is what --model says, or what the file says by MODEL_SIZE or the name of the benchmark's folder.
 ModelName MlperfReader::model() const {
   const auto whole = std::make_shared<const std::string>(file_.path);
-  std::string folders;
-  for (const auto& part : std::filesystem::absolute(file_.path).parent_path()) folders += part.string() + "/";
-  if (folders.find("_lora/") != std::string::npos || folders.find("/lora/") != std::string::npos)
-    throw core::InputError(
-        "it belongs to a benchmark of low-rank adapters (lora), which are not read: model.lora_rank is their rank",
-        file_.path);
   if (!options_.model.empty()) return {options_.model, {}};
   for (const char* name : {"MODEL_SIZE", "SIZE"})
     if (const Text size = variable(name); !size.text.empty() && shell::is_known(size.text))
       return {"llama3-" + size.text, size.place};
-  constexpr std::pair<const char*, const char*> kFolders[] = {{"llama31_405b", "llama3-405b"},
-                                                              {"llama31_8b", "llama3-8b"},
-                                                              {"llama3_8b", "llama3-8b"},
-                                                              {"/gpt3/", "gpt3-175b"},
-                                                              {"large_language_model", "gpt3-175b"}};
+  constexpr std::pair<const char*, const char*> kFolders[] = {
+      {"llama2_70b", "llama2-70b"}, {"llama31_405b", "llama3-405b"}, {"llama31_8b", "llama3-8b"},
+      {"llama3_8b", "llama3-8b"},   {"/gpt3/", "gpt3-175b"},         {"large_language_model", "gpt3-175b"}};
   for (const auto& [folder, known] : kFolders)
-    if (folders.find(folder) != std::string::npos) return {known, {whole, 0}};
+    if (folders().find(folder) != std::string::npos) return {known, {whole, 0}};
   throw core::InputError("it does not say which model it trains; give --model NAME, as in --model llama3-405b",
                          file_.path);
 }
@@ -253,6 +277,11 @@ Job MlperfReader::read() {
     result_.notes.push_back(fmt::format("not known here, taken as without effect: {}", fmt::join(unknown_, ", ")));
   Job job = megatron_job(result_, options_, catalog_);
   dialect_.count(job);
+  if (has_pairs())
+    job.notes.emplace_back(
+        "of the benchmark: pairs beside linear_qkv and linear_proj, of rank 16 unless LORA_DIM says "
+        "otherwise; a tenth of their inputs is dropped, which is not modelled");
+  put_pairs(job, pairs(), ModuleNames::megatron);
   job.stack = is_amd() ? "megatron-core" : "nemo";
   return job;
 }

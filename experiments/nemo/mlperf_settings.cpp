@@ -1,6 +1,7 @@
 // Variables of MLPerf's configurations: mlcommons/training_results_v5.1 @441d65f,
 // NVIDIA/benchmarks/llama31_405b/…/conf/ custom.yaml and pretrain.py say what they mean,
-// AMD/benchmarks/llama31_8b/…/src/train.py those of AMD; earlier rounds have most of them too.
+// AMD/benchmarks/llama31_8b/…/src/train.py those of AMD, …/benchmarks/llama2_70b_lora/…/conf/
+// megatron_gpt_peft_tuning_config.yaml those of fine-tuning; earlier rounds have most of them too.
 #include "experiments/nemo/settings.hpp"
 
 namespace manyworlds::experiments::jobs {
@@ -33,11 +34,20 @@ const Dialect& mlperf_dialect() {
            {"FP8", "fp8-format", "", "True=hybrid 1=hybrid False=- 0=-"},
            {"FP8_RECIPE", "fp8-recipe"},
            {"FP4", "fp4-format", "", "True=e2m1 1=e2m1 False=- 0=-"},
+           {"CP_COMM_TYPE", "cp-comm-type"},
+           {"ACG", "recompute-granularity"},
+           {"ACM", "recompute-method"},
+           {"ACL", "recompute-num-layers"},
+           {"RECOMPUTE_GRANULARITY", "recompute-granularity"},
+           {"RECOMPUTE_METHOD", "recompute-method"},
+           {"RECOMPUTE_NUM_LAYERS", "recompute-num-layers"},
            {"ACT_CKPT_GRANULARITY", "recompute-granularity"},
            {"ACT_CKPT_METHOD", "recompute-method"},
            {"ACT_CKPT_NUM_LAYERS", "recompute-num-layers"},
            {"USE_DIST_OPTIMIZER", "use-distributed-optimizer"},
            {"OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"},
+           {"DDP_OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"},
+           {"DDP_OVERLAP_PARAM_GATHER", "overlap-param-gather"},
            {"OVERLAP_PARAM_GATHER", "overlap-param-gather"},
            {"BUCKET_SIZE", "ddp-bucket-size"},
            {"TP_COMM_OVERLAP", "tp-comm-overlap"},
@@ -84,7 +94,11 @@ const Dialect& mlperf_dialect() {
            {Fate::noted, "Transformer Engine fuses as its stack in the catalog does",
             "USE_TE_OPS FUSED_QKV_ROPE FUSED_SINGLE_QKV_ROPE"},
            {Fate::refused, "layers of two precisions are not modelled", "FIRST_LAST_LAYERS_BF16"},
-           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank", "LORA_* NEMO_LORA_*"},
+           {Fate::irrelevant, "read by itself: model.lora_rank, 16 unless it is given", "LORA_DIM"},
+           {Fate::irrelevant, "scales of pairs of low rank", "LORA_ALPHA"},
+           {Fate::noted, "pairs of low rank drop no elements here", "LORA_DROPOUT=0/0.0 NEMO_LORA_USE_THUNDER_DROPOUT"},
+           {Fate::noted, "outputs of pairs of low rank are gathered here", "LORA_A2A"},
+           {Fate::refused, "pairs of low rank of this form are not modelled", "LORA_* NEMO_LORA_*"},
            {Fate::refused, "PyTorch's FSDP is not modelled with Megatron-Core's layers here", "FSDP"},
            {Fate::refused, "offloading of whole layers is not modelled", "CPU_OFFLOADING CPU_OFFLOADING_NUM_LAYERS"},
        }},

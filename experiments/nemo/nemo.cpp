@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
+#include "experiments/jobs/low_rank_pairs.hpp"
 #include "experiments/megatron/megatron.hpp"
 #include "experiments/nemo/interpolation.hpp"
 #include "experiments/nemo/settings.hpp"
@@ -37,6 +38,9 @@ class NemoReader {
   void read_precision();
   void read_tokenizer();
   void read_gpus();
+  LowRankPairs pairs() const;
+  LowRankPairs pairs_of_first() const;
+  LowRankPairs listed_pairs(const std::string& rank, const std::string& modules, bool canonical) const;
   bool is_first() const { return section_ == &root_ && root_.find("trainer") != nullptr; }
 
   const JobOptions& options_;
@@ -126,6 +130,63 @@ void NemoReader::read_gpus() {
   result_.gpus_per_node = count("trainer.devices");
 }
 
+/// Returns pairs whose rank and modules stand under these names; unless given, what NeMo 2 and Megatron-Bridge take.
+LowRankPairs NemoReader::listed_pairs(const std::string& rank, const std::string& modules, bool canonical) const {
+  const Node dim = value_of(rank), listed = value_of(modules);
+  const auto place = [](const Node& node) { return Place{node.file, node.line}; };
+  LowRankPairs pairs;
+  pairs.rank = dim.kind == Node::Kind::scalar ? Text{dim.text, place(dim)} : Text{"32", {}};
+  pairs.modules =
+      listed.kind == Node::Kind::null ? megatron_modules(canonical, pairs.rank.place) : module_words(modules, listed);
+  return pairs;
+}
+
+/// The first version has pairs beside linear_qkv, unless it names modules, and one of each projection as a variant.
+LowRankPairs NemoReader::pairs_of_first() const {
+  const Node scheme = value_of("model.peft.peft_scheme");
+  if (scheme.kind != Node::Kind::scalar || scheme.text == "null" || scheme.text == "none" || scheme.text == "None")
+    return {};
+  if (scheme.text != "lora")
+    scheme.fail(fmt::format("'model.peft.peft_scheme' {} is not modelled; known is lora", scheme.text));
+  const std::string section = "model.peft.lora_tuning.";
+  if (value_of(section + "adapter_dim").kind != Node::Kind::scalar)
+    scheme.fail("'model.peft.peft_scheme' lora needs model.peft.lora_tuning.adapter_dim");
+  LowRankPairs pairs = listed_pairs(section + "adapter_dim", section + "target_modules", false);
+  if (value_of(section + "target_modules").kind == Node::Kind::null)
+    pairs.modules = {{"attention_qkv", {scheme.file, scheme.line}}};
+  if (value_of(section + "variant").text != "canonical") return pairs;
+  std::vector<Text> each;
+  for (const Text& module : pairs.modules) {
+    const bool attention = module.text == "attention", all = module.text == "all", network = module.text == "mlp";
+    const auto add = [&](std::initializer_list<const char*> names) {
+      for (const char* name : names) each.push_back({name, module.place});
+    };
+    if (attention || all || module.text == "attention_qkv") add({"linear_q", "linear_k", "linear_v"});
+    if (attention || all) add({"linear_proj"});
+    if (network || all || module.text == "mlp_fc1") add({"linear_fc1_gate", "linear_fc1_up"});
+    if (network || all) add({"linear_fc2"});
+    if (module.text == "attention_dense" || module.text == "mlp_fc2") each.push_back(module);
+  }
+  pairs.modules = each;
+  return pairs;
+}
+
+/// Returns the pairs of a `peft` section: that of NeMo 2 and Megatron-Bridge names the class, or says lora.
+LowRankPairs NemoReader::pairs() const {
+  const Node scheme = value_of("peft"), target = value_of("peft._target_");
+  const bool is_word = scheme.kind == Node::Kind::scalar && scheme.text != "None" && scheme.text != "none";
+  if (!is_word && target.kind != Node::Kind::scalar && value_of("peft.dim").kind == Node::Kind::null)
+    return pairs_of_first();
+  const Node& named = is_word ? scheme : target;
+  const std::string name = named.text.substr(named.text.rfind('.') + 1);
+  const bool canonical = name == "CanonicalLoRA" || name == "canonical_lora";
+  if (name == "DoRA" || name == "dora")
+    named.fail(fmt::format("'peft' {}: magnitudes of weights (DoRA) are not read", named.text));
+  if (!name.empty() && !canonical && name != "LoRA" && name != "lora")
+    named.fail(fmt::format("'peft' {} is not modelled; known are LoRA, CanonicalLoRA", named.text));
+  return listed_pairs("peft.dim", "peft.target_modules", canonical);
+}
+
 Job NemoReader::read() {
   if (const Node* below = root_.find("training"); below != nullptr && below->find("model") != nullptr) section_ = below;
   if (section_->kind != Node::Kind::mapping) root_.fail("a job's file is a mapping");
@@ -157,6 +218,7 @@ Job NemoReader::read() {
     section_->fail("it does not describe its model (model.num_layers, model.hidden_size, …); give --model NAME");
   Job job = megatron_job(result_, options_, catalog_);
   dialect_.count(job);
+  put_pairs(job, pairs(), ModuleNames::megatron);
   job.stack = first ? "nemo" : "megatron-core";
   return job;
 }

@@ -11,6 +11,7 @@ std::vector<KnownName> first_version() {
   return {
       {"model.encoder_seq_length", "seq-length"},
       {"model.data.seq_length", "seq-length"},
+      {"model.data.train_ds.max_seq_length", "seq-length", "samples are taken to be as long"},
       {"model.bias", "disable-bias-linear", kFalse, kInverted},
       {"model.qkv_bias", "add-qkv-bias"},
       {"model.max_position_embeddings", "max-position-embeddings"},
@@ -120,7 +121,7 @@ const Dialect& nemo_dialect() {
            {Fate::irrelevant, "the run around the steps: its length, its log, its checkpoints and its data",
             "run.* name restore_from_path exp_manager.* hydra.* defaults env_vars.* log.* logger.* resume.* "
             "checkpoint.* rng.* validation.* profiling.* s3_checkpointing.* scheduler.* dist.* rerun_state_machine.* "
-            "straggler.* nvrx_straggler.* ft.* inprocess_restart.* peft=None/null tensor_inspect.* "
+            "straggler.* nvrx_straggler.* ft.* inprocess_restart.* tensor_inspect.* "
             "trainer.accelerator trainer.logger trainer.enable_* trainer.use_distributed_sampler trainer.max_* "
             "trainer.log_* trainer.val_* trainer.limit_* trainer.gradient_clip_* trainer.benchmark "
             "trainer.num_sanity_val_steps trainer.check_val_every_n_epoch trainer.replace_sampler_ddp "
@@ -128,7 +129,8 @@ const Dialect& nemo_dialect() {
             "train.* data.* dataset.* tokenizer.* optimizer.* optim.* model.data.* model.tokenizer.* "
             "model.optim.lr model.optim.weight_decay model.optim.betas model.optim.sched.* model.optim.eps "
             "model.optim.lock_timeout model.optim.dtype model.nsys_profile.* model.memory_profile* "
-            "model.resume_from_checkpoint model.restore* model.seed model.dist_ckpt_* model.megatron_timer* "
+            "model.resume_from_checkpoint model.answer_only_loss model.save_nemo_* model.restore* model.seed "
+            "model.dist_ckpt_* model.megatron_timer* "
             "model.enable_megatron_timers model.gc_interval model.apex_transformer_log_level model.name "
             "model.mcore_gpt model.megatron_amp_O2 model.target model._target_ *_target_ model.custom.* "
             "model.generation_config model.hf_model_id model.perform_initialization model.should_pad_vocab "
@@ -164,7 +166,25 @@ const Dialect& nemo_dialect() {
            {Fate::refused, "only some micro-batches or stages are recomputed",
             "model.num_micro_batches_with_partial_activation_checkpoints "
             "model.activations_checkpoint_layers_per_pipeline"},
-           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank",
+           {Fate::irrelevant, "read by itself: model.lora_rank and model.lora_weights",
+            "peft peft._target_ peft.dim peft.target_modules model.peft.peft_scheme "
+            "model.peft.lora_tuning.adapter_dim model.peft.lora_tuning.target_modules "
+            "model.peft.lora_tuning.variant"},
+           {Fate::irrelevant, "scales and initial values of pairs of low rank, and what other schemes have",
+            "peft.alpha peft.lora_A_init_method peft.lora_B_init_method peft.dropout_position peft.network_alpha "
+            "peft._partial_ peft._call_ model.peft.restore_from_* model.peft.adapter_tuning.* model.peft.p_tuning.* "
+            "model.peft.ia3_tuning.* model.peft.selective_tuning.* model.peft.lora_tuning.alpha "
+            "model.peft.lora_tuning.column_init_method model.peft.lora_tuning.row_init_method "
+            "model.peft.lora_tuning.dropout_position model.peft.lora_tuning.position_embedding_strategy"},
+           {Fate::noted, "pairs of low rank drop no elements here",
+            "peft.dropout=0.0 model.peft.lora_tuning.adapter_dropout=0.0 peft.dropout_recompute"},
+           {Fate::noted, "outputs of pairs of low rank are gathered, and their inputs kept",
+            "peft.a2a_experimental model.peft.lora_tuning.a2a_experimental peft.sequence_parallel_input_regather"},
+           {Fate::refused, "pairs of low rank of this form are not modelled",
+            "peft.exclude_modules peft.lora_dtype=torch.bfloat16/bfloat16/bf16 peft.normalize_moe_lora "
+            "peft.experts_shared_outer_loras peft.share_expert_adapters=True model.peft.lora_tuning.layer_selection "
+            "model.peft.lora_tuning.weight_tying"},
+           {Fate::refused, "what is trained beside frozen weights is not read by this name",
             "peft* model.peft.* model.lora*"},
            {Fate::refused, "PyTorch's FSDP with Megatron-Core's layers is not modelled", "model.fsdp"},
            {Fate::refused, "offloading of whole layers is not modelled",

@@ -47,7 +47,7 @@ const Dialect& primus_dialect() {
             "use_turbo_autotune use_turbo_parallel_linear use_turbo_row_parallel_linear "
             "use_turbo_column_parallel_linear use_turbo_layer_norm_column_parallel_linear "
             "enable_turbo_attention_float8 enable_fused_linear_ce"},
-           {Fate::refused, "low-rank adapters are not read: model.lora_rank is their rank",
+           {Fate::refused, "pairs of low rank are not read of Primus's jobs: model.lora_rank is their rank",
             "lora.enabled lora.*=True/None"},
            {Fate::refused, "samples of several lengths are not modelled", "use_packed_attention enable_odc_lb_mini"},
            {Fate::refused, "layers of this form are not modelled",

@@ -202,9 +202,12 @@ TEST_CASE("an MLPerf configuration says its model by a variable, by its folder o
   CHECK(value_in(job_at((folder / "llama31_405b/config_x.sh").string()).settings, "model.layers") == "126");
   std::filesystem::create_directories(folder / "llama2_70b_lora");
   folder.put("llama2_70b_lora/config_x.sh", layout);
-  CHECK(refusal_of((folder / "llama2_70b_lora/config_x.sh").string()).find("low-rank adapters") != std::string::npos);
-  CHECK(refusal(layout + "export LORA_A2A=1\n", "config_x.sh", {{}, 0, "llama2-70b"}) ==
-        ":9: 'LORA_A2A' 1: low-rank adapters are not read: model.lora_rank is their rank");
+  check_settings(job_at((folder / "llama2_70b_lora/config_x.sh").string()),
+                 {{"model.layers", "80"}, {"model.lora_rank", "16"}, {"model.lora_weights", "linear_qkv+linear_proj"}});
+  CHECK(refusal(layout + "export LORA_DIM=many\n", "config_x.sh", {{}, 0, "llama2-70b"}) ==
+        ":9: the rank of pairs must be a whole number from 1 to 100000, not 'many'");
+  CHECK(refusal(layout + "export LORA_TARGETS=all\n", "config_x.sh", {{}, 0, "llama2-70b"}) ==
+        ":9: 'LORA_TARGETS' all: pairs of low rank of this form are not modelled");
   CHECK(refusal(layout + "export FP8=maybe\n", "config_x.sh", {{}, 0, "llama3-8b"}) ==
         ":9: 'FP8' maybe is not modelled; known are True, 1, False, 0");
   CHECK(refusal(layout + "export MINIBS=$(nproc)\n", "config_x.sh", {{}, 0, "llama3-8b"})
@@ -424,8 +427,8 @@ TEST_CASE("what Automodel does that is not modelled is refused with its line") {
   const Job job = job_at((folder / "x.yaml").string());
   CHECK(job.gpus == 8);
   check_settings(job, {{"model.layers", "32"}, {"strategy.zero", "3"}, {"strategy.sequence_parallel", "false"}});
-  CHECK(refusal(text + "peft:\n  dim: 8\n", "x.yaml") ==
-        ":13: 'peft.dim' 8: low-rank adapters are not read: model.lora_rank is their rank");
+  CHECK(refusal(text + "peft:\n  dim: 8\n  use_dora: true\n", "x.yaml") ==
+        ":14: 'peft.use_dora' true: magnitudes of weights (DoRA) are not read");
   CHECK(refusal(text + "  pp_sise: 2\n", "x.yaml") ==
         ":12: 'distributed.pp_sise' is no key of NeMo Automodel that is known here; did you mean "
         "'distributed.pp_size'?");
