@@ -9,6 +9,7 @@
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/layer_input.hpp"
+#include "core/workload/layer/loss.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
@@ -139,13 +140,18 @@ std::int64_t transient_logit_bytes(const workload::Stack& stack) {
   return stack.fused_loss ? 6 : stack.cross_entropy_fusion ? 2 : 4;
 }
 
+/// Returns the logits of one chunk of the loss.
+std::int64_t chunk_logits(const RankShapes& shapes) {
+  return shapes.logits() / shapes.stack.loss_chunks;
+}
+
 /// Nothing is saved; logits are there as long as the head computes.
 EmbeddingHeadBytes forward_head_bytes(const Model& model, const Strategy& strategy) {
   EmbeddingHeadBytes embedding_head;
   if (!workload::has_head(model)) return embedding_head;
   RankShapes shapes = workload::rank_shapes(model, strategy);
   if (workload::is_generation(model)) shapes.tokens = shapes.samples;
-  embedding_head.transient_logits = (4 + transient_logit_bytes(strategy.stack)) * shapes.logits();
+  embedding_head.transient_logits = (4 + transient_logit_bytes(strategy.stack)) * chunk_logits(shapes);
   return embedding_head;
 }
 
@@ -155,6 +161,19 @@ void add_distillation(EmbeddingHeadBytes& bytes, const Model& model, const RankS
   const std::int64_t saved = workload::has_cross_entropy(model) ? bytes.saved_logits : 0;
   bytes.saved_logits = saved + workload::kDistillationSavedBytes * shapes.logits();
   bytes.transient_logits = workload::distillation_transient_bytes(shapes) * shapes.logits();
+}
+
+/// Replaces what a loss of all tokens has of logits by what one in chunks has of those of a chunk.
+void divide_into_chunks(EmbeddingHeadBytes& bytes, const Model& model, const RankShapes& shapes) {
+  const std::int64_t logits = chunk_logits(shapes), elements = shapes.tokens * shapes.hidden;
+  bytes.in_chunks = true;
+  bytes.saved_logits = bytes.mtp_logits = 0;
+  bytes.transient_logits = (4 + transient_logit_bytes(shapes.stack)) * logits;
+  bytes.logits_gradient = 2 * logits;
+  bytes.cast_working = workload::kChunkedHiddenBytes * elements;
+  bytes.chunks_working = bytes.cast_working - workload::kChunkedGradientBytes * elements;
+  const std::int64_t weight = workload::is_frozen(model) ? 0 : 2 * shapes.hidden * shapes.vocabulary;
+  bytes.head_working = bytes.chunks_working + weight + shapes.hidden_bytes() / shapes.stack.loss_chunks;
 }
 
 }  // namespace
@@ -183,6 +202,7 @@ EmbeddingHeadBytes embedding_head_bytes(const Model& model, const Strategy& stra
   const std::int64_t gradient_bytes = workload::is_frozen(model) ? 0 : table_bytes;
   embedding_head.head_working = gradient_bytes + shapes.hidden_bytes();
   if (shapes.sequence_parallel) embedding_head.head_working += shapes.hidden_bytes() + shapes.boundary_bytes();
+  if (strategy.stack.loss_chunks > 1) divide_into_chunks(embedding_head, model, shapes);
   embedding_head.embedding_working = workload::is_frozen(model) ? 0 : table_bytes + shapes.hidden_bytes();
   return embedding_head;
 }

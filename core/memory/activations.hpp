@@ -55,7 +55,12 @@ struct EmbeddingHeadBytes {
   std::int64_t mtp_logits = 0;              // the same of multi-token prediction, whose losses are before the model's
   std::int64_t transient_logits = 0;        // additional bytes while the loss or its gradient is computed
   std::int64_t logits_gradient = 0;         // in 16 bits: the input of the head's backward pass
-  std::int64_t head_working = 0;       // while that runs: the weight's gradient in 16 bits, and those of activations
+  std::int64_t head_working = 0;  // while that runs: the weight's gradient in 16 bits, and those of activations
+  /// A loss in chunks (workload::loss_in_chunks()): the forward pass has the head's backward pass, and logits are those
+  /// of a chunk, none of them saved. Besides these it needs hidden states and their gradients, the one that is saved
+  /// not counted: `chunks_working` from chunk to chunk, and `cast_working` when that one is made of them.
+  bool in_chunks = false;
+  std::int64_t chunks_working = 0, cast_working = 0;
   std::int64_t embedding_working = 0;  // while the embedding's backward pass runs: the gradient of its whole table
 };
 

@@ -183,14 +183,21 @@ void simulate_passes(const Model& model, const Strategy& strategy, const workloa
       if (head) current.logits += embedding_head.saved_logits + embedding_head.mtp_logits;
     }
     Footprint during = current;  // maximum so far; first, the loss's forward or backward pass
-    if (head) during.logits += embedding_head.transient_logits;
+    if (head && (pass.forward() || !embedding_head.in_chunks)) during.logits += embedding_head.transient_logits;
     const auto reach = [&during](Footprint other, std::int64_t working, std::int64_t recomputed = 0) {
       other.working = working, other.recomputed = recomputed;
       if (other.total() > during.total()) during = other;
     };
     if (!has_backward) reach(current, chunk.working);
+    if (head && pass.forward() && embedding_head.in_chunks) {
+      during.working = embedding_head.chunks_working;
+      Footprint in_backward = current;
+      in_backward.logits += embedding_head.logits_gradient;
+      reach(in_backward, embedding_head.head_working);
+      reach(current, embedding_head.cast_working);
+    }
     if (pass.begins_backward()) {
-      if (head) {
+      if (head && !embedding_head.in_chunks) {
         current.logits += embedding_head.logits_gradient - embedding_head.saved_logits;
         reach(current, embedding_head.head_working);
         // Freed before the last layer's backward pass begins.

@@ -91,6 +91,8 @@ void Reader::read_software() {
   compiled_ = enabled && has(components, "model");
   job_.stack = compiled_ ? "torchtitan" : "torchtitan-eager";
   set_flag("strategy.stack.cross_entropy_fusion", enabled && has(components, "loss"), "compile.components");
+  if (keys_.given("loss.num_chunks"))
+    set("strategy.stack.loss_chunks", keys_.count("loss.num_chunks", 1, 1), "loss.num_chunks");
   if (const std::string norm = keys_.text("model.norm_type"); !compiled_ && norm.ends_with("_rmsnorm"))
     set("strategy.stack.norm_fusion", "true", "model.norm_type");
   read_optimizer();

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 10> kIrrelevant{"hf_assets_path", "dump_f
                                                        "lr_scheduler",   "job_config"};
 /// Sections whose members are keys of the same names.
 constexpr std::array<std::string_view, 4> kSections{"training", "parallelism", "debug", "comm"};
-constexpr std::int64_t kDefaultTokens = 16'384, kDefaultContext = 2'048;
+constexpr std::int64_t kDefaultTokens = 16'384, kDefaultContext = 2'048, kDefaultLossChunks = 8;
 
 struct Converter {
   std::string_view name, key;
@@ -59,6 +59,7 @@ class RegistryReader {
   void read_compile(const Value& value);
   void read_recompute(const Value& value);
   void read_optimizer(const Value& value);
+  void read_loss(const Value& value);
 
   std::shared_ptr<const std::string> path_;
   std::string function_;
@@ -139,18 +140,12 @@ std::vector<GivenKey> RegistryReader::keys(const Value& config, const std::strin
     else if (name == "optimizer")
       read_optimizer(value);
     else if (name == "loss")
-      irrelevant_ += value.text.find("Chunked") == std::string::npos ? 1 : 0;
+      read_loss(value);
     else if (std::find(kIrrelevant.begin(), kIrrelevant.end(), name) != kIrrelevant.end())
       ++irrelevant_;
     else
       fail(value, fmt::format("'{}' is no member of a Trainer.Config that is known here", name));
   }
-  if (const Value* loss = config.field("loss"); loss != nullptr && loss->text.find("Chunked") != std::string::npos)
-    add("loss.chunked", [&] {
-      Value yes;
-      yes.kind = ValueKind::boolean, yes.integer = 1, yes.line = loss->line;
-      return yes;
-    }());
   if (config.field("activation_checkpoint") == nullptr)
     add_text("activation_checkpoint.selective_ac_option", "op", none);
   return std::move(keys_);
@@ -280,6 +275,17 @@ void RegistryReader::read_optimizer(const Value& value) {
   if (name != nullptr) add("optimizer.name", *name);
   if (const Value* how = value.field("implementation")) add("optimizer.implementation", *how);
   ++irrelevant_;
+}
+
+/// A ChunkedLossWrapper of 2026, or a ChunkedCELoss, as it was called at first.
+void RegistryReader::read_loss(const Value& value) {
+  if (value.text.find("Chunked") == std::string::npos) {
+    ++irrelevant_;
+  } else if (const Value* chunks = value.field("num_chunks")) {
+    add("loss.num_chunks", *chunks);
+  } else {
+    add_number("loss.num_chunks", kDefaultLossChunks, value);
+  }
 }
 
 /// Returns whether a function's name begins with a model's, and not with that of a later version: qwen3_5_4b is none of

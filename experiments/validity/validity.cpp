@@ -16,6 +16,7 @@
 #include "experiments/rules/models/document_rules.hpp"
 #include "experiments/rules/models/expert_rules.hpp"
 #include "experiments/rules/models/fine_tuning_rules.hpp"
+#include "experiments/rules/models/loss_rules.hpp"
 #include "experiments/rules/models/mtp_rules.hpp"
 
 namespace manyworlds::experiments {
@@ -28,7 +29,7 @@ std::vector<Rule> all_rules() {
   for (auto part :
        {precision_rules(), architecture_rules(), data_part_rules(), model_rules(), stage_rules(), attention_rules(),
         layout_rules(), network_stage_rules(), mtp_rules(), expert_rules(), routing_rules(), document_rules(),
-        overlap_rules(), factor_rules(), fine_tuning_rules(), activation_rules(), distillation_rules()})
+        overlap_rules(), factor_rules(), fine_tuning_rules(), activation_rules(), distillation_rules(), loss_rules()})
     for (Rule& one : part) {
       one.steps_only = true;
       all.push_back(std::move(one));

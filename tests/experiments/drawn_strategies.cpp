@@ -58,6 +58,7 @@ const std::map<std::string, std::vector<std::string>> kNumbers{
     {"strategy.capacity_factor", {"0", "1", "1.5"}},
     {"strategy.expert_recompute_tokens", {"0", "20"}},
     {"strategy.stack.tensor_chunks", {"0", "2"}},
+    {"strategy.stack.loss_chunks", {"1", "4"}},
     {"strategy.stack.communication_sms", {"0", "20"}},
     {"strategy.stack.dispatcher_sms", {"12", "20"}},
     {"strategy.hot_expert_spread", {"0", "0.5"}},

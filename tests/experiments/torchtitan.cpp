@@ -153,6 +153,7 @@ TEST_CASE("the functions of torchtitan's registry of 2026 are read without being
                                    {"strategy.micro_batch", "8"},
                                    {"strategy.global_batch", "64"},
                                    {"strategy.recompute", "full"},
+                                   {"strategy.stack.loss_chunks", "8"},
                                    {"strategy.stack.cuda_graphs", "all"}}) {
     INFO(key);
     CHECK(value_of(large, key) == value);

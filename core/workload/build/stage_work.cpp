@@ -113,14 +113,16 @@ class StageBuilder {
  private:
   /// Adds the embedding or the head.
   ModelPart add_end(std::string_view name, std::vector<Operator> operators, std::int64_t parameters) {
-    const bool trained = !is_frozen(model_);
+    const bool trained = !is_frozen(model_), in_chunks = name == "head" && strategy_.stack.loss_chunks > 1;
     if (is_teacher_) keep_forward_only(operators);
-    return add(name, std::move(operators), {}, {parameters, 0}, {trained ? parameters : 0, 0}, trained);
+    return add(name, std::move(operators), {}, {parameters, 0}, {trained ? parameters : 0, 0}, trained && !in_chunks);
   }
 
+  /// `is_measurable`: all of its weights are trained, and its loss is whole, as rows of measured layers describe it.
   ModelPart add(std::string_view name, std::vector<Operator> operators, LayerKind kind, const Parameters& parameters,
-                const Parameters& trained, bool all_trained) {
-    if (gpu_ != nullptr) kernel_cost(name, rank_shapes(model_, strategy_, kind), *gpu_, operators, costs_, all_trained);
+                const Parameters& trained, bool is_measurable) {
+    if (gpu_ != nullptr)
+      kernel_cost(name, rank_shapes(model_, strategy_, kind), *gpu_, operators, costs_, is_measurable);
     const PhaseList backward = backward_pass(operators);
     PartWork result{forward_pass(operators),
                     backward,

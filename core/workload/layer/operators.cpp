@@ -8,6 +8,7 @@
 #include "core/workload/diffusion/modulated_norm.hpp"
 #include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/frozen_weights.hpp"
+#include "core/workload/layer/loss.hpp"
 #include "core/workload/layer/sufficient_factors.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
@@ -17,41 +18,6 @@
 
 namespace manyworlds::core::workload {
 namespace {
-
-using compute::memory_bound;
-
-/// Loss by PyTorch's kernels, one by one: a cast to fp32, a log-softmax, its gradient from one of zeros, and a cast
-/// back; over a sharded vocabulary maximum, difference, exponential, sum and difference, and as many backward
-/// (torch.distributed.tensor.parallel, loss.py). Bytes of a logit; rows that a kernel reads again come from caches.
-Operator cross_entropy_by_parts(const RankShapes& shapes) {
-  const bool sharded = shapes.tensor_parallel > 1;
-  Operator result = sharded ? chain("cross_entropy", shapes.logits(), {6, 4}, {4, 8, 8, 12, 6}, 4 * shapes.logits())
-                            : chain("cross_entropy", shapes.logits(), {6, 8}, {4, 12, 6}, 4 * shapes.logits());
-  if (!sharded) return result;
-  block_on(result.forward, "loss_maximum", collective::Kind::all_reduce, 4 * shapes.tokens);
-  for (const std::int64_t bytes : {8, 8, 4})
-    result.forward.push_back(kernel(memory_bound("loss_exponentials", bytes * shapes.logits())));
-  block_on(result.forward, "loss_sum", collective::Kind::all_reduce, 4 * shapes.tokens);
-  result.forward.push_back(kernel(memory_bound("loss", 8 * shapes.logits())));
-  return result;
-}
-
-/// Loss over a sharded vocabulary, as Megatron-LM's fused cross entropy: pass one casts to fp32 (saved, counted as
-/// logits) and finds the maximum, pass two exponentiates and sums; each ends in an all-reduce over the tokens.
-Operator cross_entropy(const RankShapes& shapes) {
-  if (!shapes.stack.cross_entropy_fusion) return cross_entropy_by_parts(shapes);
-  Operator result;
-  result.name = "cross_entropy";
-  result.saved_bytes = 4 * shapes.logits();
-  result.forward.push_back(kernel(memory_bound("loss_maximum", 6 * shapes.logits())));
-  if (shapes.tensor_parallel > 1)
-    block_on(result.forward, "loss_maximum", collective::Kind::all_reduce, 4 * shapes.tokens);
-  result.forward.push_back(kernel(memory_bound("loss_exponentials", 8 * shapes.logits())));
-  if (shapes.tensor_parallel > 1) block_on(result.forward, "loss_sum", collective::Kind::all_reduce, 8 * shapes.tokens);
-  result.forward.push_back(kernel(memory_bound("loss", 12 * shapes.tokens)));
-  result.backward.push_back(kernel(memory_bound("loss_gradient", 6 * shapes.logits())));
-  return result;
-}
 
 Operator stream_norm(const LayerBranch& branch, const RankShapes& shapes) {
   return norm("output_norm", branch.model, shapes, shapes.sp_region_tokens, shapes.hidden);
@@ -132,7 +98,9 @@ std::vector<Operator> head_operators(const Model& model, const Strategy& strateg
   if (outputs > 1)  // hidden states of all depths become one tensor, as their gradients do
     operators.push_back(elementwise("mtp_states", outputs * shapes.sp_region_tokens * shapes.hidden, 4, 4, 0));
   if (is_generation(model)) shapes.tokens = shapes.samples;  // the last one of each has logits
-  for (std::int64_t output = 0; output < outputs; ++output) {
+  const bool in_chunks = shapes.stack.loss_chunks > 1;
+  if (in_chunks) operators.push_back(loss_in_chunks(shapes, model));
+  for (std::int64_t output = 0; output < outputs && !in_chunks; ++output) {
     operators.push_back(column_parallel(shapes, {"vocabulary", shapes.hidden, shapes.vocabulary, false}));
     if (has_cross_entropy(model)) operators.push_back(cross_entropy(shapes));
     if (model.teacher) operators.push_back(distillation_loss(shapes, has_cross_entropy(model)));

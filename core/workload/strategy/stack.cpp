@@ -56,6 +56,10 @@ const OptionTable<Stack>& stack_options() {
              "and the gradients of their input are added"),
       option("cross_entropy_fusion", &Stack::cross_entropy_fusion,
              "the loss is Megatron-LM's fused one (cross_entropy_loss_fusion); else PyTorch's kernels, one by one"),
+      option("loss_chunks", &Stack::loss_chunks,
+             "chunks of tokens that go through vocabulary layer and loss one after another, each followed by its "
+             "backward pass, so that the logits of one are in memory (torchtitan's ChunkedLossWrapper)",
+             {1, 1'024}),
       option("optimizer_fusion", &Stack::optimizer_fusion,
              "Adam is one kernel; else one for each of its operations (PyTorch's foreach)"),
       option("sequence_first", &Stack::sequence_first,
