@@ -13,7 +13,7 @@ void keep_input(std::vector<Operator>& layer, const Model& model, const Strategy
   const PartOnRank on_rank(*first.model, strategy, kind, 0);
   const PartInput input = part->input(on_rank);
   layer.front().saved_bytes = input.bytes;
-  layer.front().recomputed_bytes += on_rank.shapes.boundary_bytes() - (input.is_saved ? input.bytes : 0);
+  layer.front().recomputed_bytes += on_rank.shapes.boundary_bytes() - input.saved;
 }
 
 }  // namespace manyworlds::core::workload

@@ -1,4 +1,5 @@
-// The input of a layer that is recomputed as a whole, where it is not the residual stream of the layer's own network.
+// The input of a layer that is recomputed as a whole, where it is not one vector of the layer's own network for each
+// token.
 #pragma once
 
 #include <vector>

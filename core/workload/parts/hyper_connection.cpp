@@ -5,11 +5,13 @@
 // @0197608, DeepseekV4HyperConnection and DeepseekV4HyperHead).
 //
 // The part stands before the one that it connects, which has no sum with its input, and counts both sides of it. What
-// stages send and what recomputation keeps of a layer would be `streams` times as much, so both are refused
-// (experiments/rules/models/architecture_rules.cpp).
+// stages send (core/workload/strategy/stage_boundaries.cpp) and what full recomputation keeps of a layer are `streams`
+// times as much as of other layers.
 #include <fmt/format.h>
 
+#include "core/workload/model/wide_stream.hpp"
 #include "core/workload/operators/part.hpp"
+#include "core/workload/operators/part_input.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -29,7 +31,7 @@ const OptionTable<HyperConnection>& hyper_connection_options() {
   return table;
 }
 
-class HyperConnectionPart final : public LayerPart {
+class HyperConnectionPart final : public LayerPart, public WidensStream, public ReshapesStream {
  public:
   explicit HyperConnectionPart(const HyperConnection& options) : options_(options) {}
 
@@ -58,6 +60,14 @@ class HyperConnectionPart final : public LayerPart {
     // Streams and what the part returns are read, streams are written; backward both and gradients of streams are read,
     // gradients of both are written. Saved is what the part returns.
     operators.push_back(elementwise("hyper_mix", tokens * h, 4 * n + 2, 6 * n + 4, 2 * tokens * h));
+  }
+
+  std::int64_t streams_in_front() const override { return options_.streams; }
+  std::int64_t streams_behind() const override { return options_.collapse_only ? 1 : options_.streams; }
+
+  /// All streams, which the product with the weights of a token saves.
+  PartInput input(const PartOnRank& on) const override {
+    return {options_.streams * on.shapes.hidden_bytes(), options_.streams * on.shapes.boundary_bytes()};
   }
 
   /// Gradients of the streams, beside that of one of them.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/model/wide_stream.hpp"
+#include "core/workload/strategy/contiguous_split.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::workload {
@@ -18,12 +20,13 @@ bool same_states(const Model& one, const Model& other) {
   return one.hidden == other.hidden && one.sequence == other.sequence;
 }
 
-/// Returns what is sent where hidden states are those of `stream`.
-StageBoundary boundary_of(const Model& model, const Strategy& strategy, const Model& stream) {
+/// Returns what is sent where hidden states are those of `stream`, and a token has `vectors` of them.
+StageBoundary boundary_of(const Model& model, const Strategy& strategy, const Model& stream, std::int64_t vectors) {
   const RankShapes own = stream_shapes(model, strategy);
-  std::int64_t bytes = own.boundary_bytes();
+  std::int64_t bytes = vectors * own.boundary_bytes();
   if (!same_states(stream, model))
-    bytes = stream_shapes(stream, strategy).boundary_bytes() + (has_embedding(model) ? bytes : 0);
+    bytes =
+        vectors * stream_shapes(stream, strategy).boundary_bytes() + (has_embedding(model) ? own.boundary_bytes() : 0);
   // One tensor has the hidden states of both models, and another one their gradients, zeros for the teacher's (ModelOpt
   // @5a4242f, distill/plugins/megatron.py, get_tensor_shapes_adjust_fn_for_distillation()).
   if (model.teacher) bytes += stream_shapes(*model.teacher, strategy).boundary_bytes();
@@ -31,17 +34,31 @@ StageBoundary boundary_of(const Model& model, const Strategy& strategy, const Mo
   return {bytes, (bytes + ranks - 1) / ranks};
 }
 
+/// Whether the last stage has no layers, or may have none once those of its stages are chosen.
+bool head_may_be_alone(const Model& model, const Strategy& strategy) {
+  if (is_weighed(strategy.split) && strategy.stage_layers.empty()) return true;
+  return layers_before_virtual_stage(model, strategy, strategy.stages().count() - 1) == model.layers;
+}
+
+/// Returns the least vectors that a token has between two layers, or in front of the head if that may be alone.
+std::int64_t least_vectors(const Model& model, const Strategy& strategy) {
+  std::int64_t least = streams_behind(model, 0);
+  if (!model.architecture) return least;
+  for (std::int64_t layers = 1; layers < model.layers; ++layers) least = std::min(least, streams_behind(model, layers));
+  return least > 1 && head_may_be_alone(model, strategy) ? std::min(least, streams_behind(model, model.layers)) : least;
+}
+
 }  // namespace
 
 StageBoundary stage_boundary(const Model& model, const Strategy& strategy, std::int64_t virtual_stage) {
   const std::int64_t layers = layers_before_virtual_stage(model, strategy, virtual_stage);
-  return boundary_of(model, strategy, stream_behind(model, layers));
+  return boundary_of(model, strategy, stream_behind(model, layers), streams_behind(model, layers));
 }
 
 StageBoundary mean_boundary(const Model& model, const Strategy& strategy) {
   StageBoundary sum;
   const std::int64_t boundaries = strategy.stages().count() - 1;
-  if (boundaries == 0) return boundary_of(model, strategy, model);
+  if (boundaries == 0) return boundary_of(model, strategy, model, 1);
   for (std::int64_t stage = 1; stage <= boundaries; ++stage) {
     const StageBoundary one = stage_boundary(model, strategy, stage);
     sum.bytes += one.bytes, sum.transfer_bytes += one.transfer_bytes;
@@ -50,13 +67,14 @@ StageBoundary mean_boundary(const Model& model, const Strategy& strategy) {
 }
 
 StageBoundary least_boundary(const Model& model, const Strategy& strategy) {
-  StageBoundary least = boundary_of(model, strategy, model);
+  const std::int64_t vectors = least_vectors(model, strategy);
+  StageBoundary least = boundary_of(model, strategy, model, vectors);
   const Model* last = &model;
   for (std::int64_t layers = 1; layers < model.layers && model.architecture; ++layers) {
     const Model& stream = stream_behind(model, layers);
     if (same_states(stream, *last)) continue;
     last = &stream;
-    if (const StageBoundary one = boundary_of(model, strategy, stream); one.bytes < least.bytes) least = one;
+    if (const StageBoundary one = boundary_of(model, strategy, stream, vectors); one.bytes < least.bytes) least = one;
   }
   return least;
 }

@@ -1,5 +1,5 @@
 // What a pipeline sends from stage to stage: hidden states of the network that a stage ends in, whose width and tokens
-// may be others than the model's.
+// may be others than the model's, and of which hyper-connections have several for each token.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct StageBoundary {
 
 /// Returns what enters virtual stage `virtual_stage`, from 1: hidden states of the network that ends or goes on there.
 /// In front of the model's last network, and in networks of other sizes before it, embedded tokens go with them, as the
-/// embedding is in the first stage and the last network reads them; a teacher's states go with the student's, too.
+/// embedding is in the first stage and the last network reads them; a teacher's states go with the student's, too. All
+/// vectors of a token are sent (Megatron-LM, core/pipeline_parallel/schedules.py @d48bd6b, get_tensor_shapes()).
 StageBoundary stage_boundary(const Model& model, const Strategy& strategy, std::int64_t virtual_stage);
 
 /// Returns the mean over all boundaries of virtual stages; of a single stage what the model's hidden states are.

@@ -107,7 +107,8 @@ class BottleneckPart final : public LayerPart, public ReshapesStream {
 
   PartInput input(const PartOnRank& on) const override {
     const Sizes sizes = sizes_of(on.model, on.shapes.tokens);
-    return {2 * sizes.reduce.inputs * sizes.input_positions, true};
+    const std::int64_t bytes = 2 * sizes.reduce.inputs * sizes.input_positions;
+    return {bytes, bytes};
   }
 
  private:

@@ -68,7 +68,8 @@ class ConvolutionPart final : public LayerPart, public ReshapesStream {
 
   PartInput input(const PartOnRank& on) const override {
     const ConvolutionShape each = shape(on.model, on.shapes.tokens);
-    return {2 * each.inputs * each.input_positions(), true};
+    const std::int64_t bytes = 2 * each.inputs * each.input_positions();
+    return {bytes, bytes};
   }
 
  private:

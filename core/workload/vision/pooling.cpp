@@ -56,7 +56,9 @@ class PoolingPart final : public LayerPart, public ReshapesStream {
   /// The gradient of the input.
   std::int64_t working_bytes(const PartOnRank& on) const override { return input_bytes(on); }
 
-  PartInput input(const PartOnRank& on) const override { return {input_bytes(on), options_.of == Pool::max}; }
+  PartInput input(const PartOnRank& on) const override {
+    return {input_bytes(on), options_.of == Pool::max ? input_bytes(on) : 0};
+  }
 
  private:
   std::int64_t input_bytes(const PartOnRank& on) const {

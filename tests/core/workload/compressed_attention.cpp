@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/memory/footprint.hpp"
+#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/architecture_models.hpp"
@@ -136,6 +139,39 @@ TEST_CASE("hyper-connections multiply all streams by the weights of a token, and
   };
   CHECK(moved("hyper_collapse") == 2 * kTokens * kHidden * (kStreams + 1));
   CHECK(moved("hyper_mix") == 2 * kTokens * kHidden * (2 * kStreams + 1));
+}
+
+TEST_CASE("a recomputed layer with hyper-connections keeps all streams, whole on every rank") {
+  constexpr I kStreams = 4, kState = 2 * kTokens * kHidden;
+  const Model plain = small("hyper_connection", {});
+  BranchOptions connected;
+  connected.residual = false;
+  const Model model = described(plain,
+                                {{plain.architecture->blocks[0].branches[0], branch_of(plain, "mlp", {}, connected),
+                                  plain.architecture->blocks[0].branches[0], branch_of(plain, "mlp", {}, connected)}},
+                                {0, 0});
+  const LayerKind kind = model.layer_kind(0);
+  for (const I tp : {1, 2}) {
+    CAPTURE(tp);
+    Strategy strategy = layout(tp, 1, 1, 1);
+    strategy.sequence_parallel = tp > 1;
+    const auto sum = [&](I Operator::*member, const std::vector<Operator>& operators) {
+      I bytes = 0;
+      for (const Operator& each : operators) bytes += each.*member;
+      return bytes;
+    };
+    std::vector<Operator> layer = layer_operators(model, strategy, kind);
+    const I before = sum(&Operator::saved_bytes, layer);
+    ActivationPolicy full;
+    full.recompute_layer = true;
+    apply_activation_policy(layer, full, rank_shapes(model, strategy, kind));
+    keep_input(layer, model, strategy, kind);
+    CHECK(sum(&Operator::saved_bytes, layer) == kStreams * kState);
+    // All but the streams that the first product saves, of the rank's own tokens, is computed again.
+    CHECK(sum(&Operator::recomputed_bytes, layer) == before - kStreams * kState / tp);
+    strategy.recompute = Recompute::full;
+    CHECK(memory::activation_bytes_per_layer(model, strategy, kind) == kStreams * kState);
+  }
 }
 
 TEST_CASE("a contrastive head compares its samples with those of all replicas") {
