@@ -456,7 +456,12 @@ TEST_CASE("a step of every part takes as long composed as with all packets in on
     for (const auto& [key, value] : type.example_model) needed += key + ": " + import::value_text(value) + ", ";
     const std::string written = type.name + ": {" + own + "}";
     check_composed(written, needed, divided ? "tp: 2, sequence_parallel: true, ep: 2" : "tp: 1");
-    if (divided && part->shares_context() && part->tables() == nullptr)
-      check_composed(written, needed, "tp: 2, cp: 2, sequence_parallel: true");
+    if (!divided || !part->shares_context() || part->tables() != nullptr) continue;
+    const std::string context = "tp: 2, cp: 2, sequence_parallel: true, cp_comm: ";
+    const bool selects = type.name == "sparse_attention";  // among gathered keys
+    check_composed(written, needed, context + (selects ? "all_gather" : "ring"));
+    if (type.name.ends_with("attention") && type.name != "linear_attention")
+      for (const char* exchange : {"all_gather", "ulysses", "gathered_blocks"})
+        if (!selects) check_composed(written, needed, context + exchange + ", stack: {attention: flash}");
   }
 }

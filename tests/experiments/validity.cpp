@@ -53,7 +53,18 @@ const std::vector<Breach> kBreaches{
       "model.architecture={networks: {a: {sequence: 5, blocks: {a: mlp}, layers: aa}, b: {blocks: {a: mlp}, layers: "
       "aa}}}"}},
     {"context_of_states",
-     {"strategy.cp=2", "strategy.tp=1", "model.architecture={blocks: {a: {joint_mlp: {text: 16}}}, layers: aaaa}"}},
+     {"strategy.cp=2", "strategy.tp=1",
+      "model.architecture={blocks: {a: {compressed_attention: {query_width: 8, output_width: 8}}}, layers: aaaa}"}},
+    {"context_of_parts",
+     {"strategy.cp=2", "strategy.tp=1", "model.architecture={blocks: {a: {joint_mlp: {text: 15}}}, layers: aaaa}"}},
+    {"context_of_parts",
+     {"strategy.cp=2", "strategy.tp=1",
+      "model.architecture={networks: {a: {blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: {cross_attention: {keys: "
+      "31}}}, layers: a}}}"}},
+    {"context_of_index",
+     {"strategy.cp=2", "strategy.tp=1",
+      "model.architecture={blocks: {a: {sparse_attention: {index_heads: 2, attention: latent, kv_rank: 16, rotary_dim: "
+      "8}}}, layers: aaaa}"}},
     {"heads_of_mixers",
      {"strategy.cp=2", "strategy.tp=1", "model.architecture={blocks: {a: {mamba2: {heads: 3}}}, layers: aaaa}"}},
     {"heads_of_mixers",
@@ -66,11 +77,7 @@ const std::vector<Breach> kBreaches{
      {"strategy.gradient_exchange=factors", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},
     {"architecture_recompute", {"strategy.recompute=per_op", "model.architecture={blocks: {a: mlp}, layers: aaaa}"}},
     {"architecture_recompute",
-     {"strategy.recompute=full", "model.architecture={blocks: {a: [hyper_connection, mlp]}, layers: aaaa}"}},
-    {"stages_of_networks",
-     {"strategy.pp=2", "model.architecture={blocks: {a: [hyper_connection, mlp]}, layers: aaaa}"}},
-    {"stages_of_networks",
-     {"strategy.pp=2", "model.layers=5", "model.architecture={blocks: {a: [hyper_connection, mlp]}, layers: aaaaa}"}},
+     {"strategy.recompute=full", "model.architecture={blocks: {a: [mlp, hyper_connection, mlp]}, layers: aaaa}"}},
     {"stages_of_networks",
      {"strategy.pp=2",
       "model.architecture={networks: {a: {hidden: 32, blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: "

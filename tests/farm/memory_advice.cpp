@@ -77,12 +77,12 @@ TEST_CASE("a model that fits on no layout of so few GPUs is offered more of them
 
 TEST_CASE("what rules refuse is not said to need too much memory") {
   CHECK(fitting_text({{}, {}, true}) == "no neighbouring layout fits, not even on 64 times as many machines\n");
-  // Layers with hyper-connections are not recomputed as a whole, and their 80 GiB of activations stay.
-  const auto sweep = layout("deepseek-v4-flash", 2);
+  // Fused attention alone is recomputed, so that layers are not as a whole, and their 80 GiB of activations stay.
+  const auto sweep = layout("deepseek-v4-flash", 2, {"recompute_modules=core_attn"});
   const FittingAdvice advice = fitting_advice(sweep.experiments.front());
   CHECK(advice.neighbours.empty());
   const auto recompute = std::find_if(advice.refused.begin(), advice.refused.end(), [](const RefusedNeighbours& one) {
-    return one.rule == "architecture_recompute";
+    return one.rule == "recompute_modules_beside";
   });
   REQUIRE(recompute != advice.refused.end());
   REQUIRE(recompute->changes.size() == 1);
@@ -91,8 +91,8 @@ TEST_CASE("what rules refuse is not said to need too much memory") {
   CHECK_THAT(fitting_text(advice),
              Catch::StartsWith("no neighbouring layout that the rules allow fits, not even on 64 times as many "
                                "machines; they refuse\n") &&
-                 Catch::Contains("  strategy.recompute=full ") && Catch::Contains("architecture_recompute: ") &&
-                 Catch::Contains("has hyper_connection"));
+                 Catch::Contains("  strategy.recompute=full ") && Catch::Contains("recompute_modules_beside: ") &&
+                 Catch::Contains("recompute full"));
   experiments::GraphCache graphs;
   for (const RefusedNeighbours& one : advice.refused)
     for (const auto& [key, value] : one.changes) {

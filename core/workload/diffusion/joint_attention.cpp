@@ -1,18 +1,24 @@
 // Joint attention of image and text tokens (MMDiT; Esser et al. 2024, "Scaling Rectified Flow Transformers for
 // High-Resolution Image Synthesis", section 4): queries, keys, values and outputs of both have weights of their own,
 // and every token sees all tokens. Kernels are those of NeMo (collections/diffusion/models/dit/dit_attention.py, class
-// JointSelfAttention). Tensor parallelism shards heads.
+// JointSelfAttention). Tensor parallelism shards heads. Context parallelism divides the tokens of both streams, and
+// exchanges those of both at once, as any attention does (Hugging Face diffusers, models/transformers/
+// transformer_flux.py, _cp_plan, and models/attention_dispatch.py, which have a ring and Ulysses; NeMo and
+// Megatron-Bridge do not divide Flux's tokens).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/workload/diffusion/token_streams.hpp"
 #include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/context_exchange.hpp"
+#include "core/workload/operators/context_sizes.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-class JointAttention final : public LayerPart {
+class JointAttention final : public LayerPart, public DividesInContext {
  public:
   explicit JointAttention(const TokenStreams& streams) : streams_(streams) {}
 
@@ -29,7 +35,10 @@ class JointAttention final : public LayerPart {
             2 * ((model.biases ? model.hidden : 0) + (model.query_key_norm ? 2 * model.head_width() : 0))};
   }
 
-  bool shares_context() const override { return false; }  // no framework divides the tokens of both, as far as is known
+  std::string undivided_in_context(const Model& model, const Strategy& strategy) const override {
+    const std::string text = undivided_tokens("text", streams_.text, strategy);
+    return text.empty() ? undivided_heads(model, strategy) : text;
+  }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
     return {{"heads", model.heads}, {"kv_heads", model.kv()}, {"text", streams_.text}};
@@ -43,8 +52,8 @@ class JointAttention final : public LayerPart {
   }
 
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
-    const RankShapes shapes = shapes_of(on), image = image_shapes(streams_, shapes),
-                     text = text_shapes(streams_, shapes);
+    const RankShapes shapes = shapes_of(on), image = image_shapes(streams_, on, shapes),
+                     text = text_shapes(streams_, on, shapes);
     add_input(operators, on, image, "qkv");
     add_input(operators, on, text, "text_qkv");
     const std::int64_t rows = shapes.tokens * (shapes.heads + shapes.kv_heads);
@@ -60,8 +69,11 @@ class JointAttention final : public LayerPart {
     add_output(operators, on, text, "text_output");
   }
 
-  /// Scores before and after the softmax, if attention is not fused.
-  std::int64_t working_bytes(const PartOnRank& on) const override { return 2 * score_bytes(shapes_of(on)); }
+  /// Scores before and after the softmax, if attention is not fused, or keys and values gathered from all ranks.
+  std::int64_t working_bytes(const PartOnRank& on) const override {
+    const RankShapes shapes = shapes_of(on);
+    return std::max(2 * score_bytes(shapes), gathered_bytes(on.strategy, shapes));
+  }
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
 
  private:

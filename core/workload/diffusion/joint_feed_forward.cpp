@@ -1,16 +1,17 @@
 // Feed-forward networks of image and text tokens, with weights for each (MMDiT; Esser et al. 2024, section 4). Tensor
-// parallelism shards both.
+// parallelism shards both, and context parallelism divides the tokens of each.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/workload/diffusion/token_streams.hpp"
+#include "core/workload/operators/context_sizes.hpp"
 #include "core/workload/operators/feed_forward_network.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
 
-class JointFeedForward final : public LayerPart {
+class JointFeedForward final : public LayerPart, public DividesInContext {
  public:
   explicit JointFeedForward(const TokenStreams& streams) : streams_(streams) {}
 
@@ -24,7 +25,9 @@ class JointFeedForward final : public LayerPart {
     return {2 * (model.hidden * (up + model.ffn()) + (model.biases ? up : 0)), model.biases ? 2 * model.hidden : 0};
   }
 
-  bool shares_context() const override { return false; }  // as joint attention
+  std::string undivided_in_context(const Model&, const Strategy& strategy) const override {
+    return undivided_tokens("text", streams_.text, strategy);
+  }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
     return {{"ffn_hidden", model.ffn()}, {"text", streams_.text}};
@@ -44,15 +47,16 @@ class JointFeedForward final : public LayerPart {
     const auto add_network = [&](const RankShapes& of_stream, std::string_view up, std::string_view down) {
       add_feed_forward_network(operators, on.model, of_stream, on.dtype(), {up, down, shapes.hidden});
     };
-    add_network(image_shapes(streams_, shapes), "mlp_up", "mlp_down");
-    add_network(text_shapes(streams_, shapes), "text_up", "text_down");
+    add_network(image_shapes(streams_, on, shapes), "mlp_up", "mlp_down");
+    add_network(text_shapes(streams_, on, shapes), "text_up", "text_down");
   }
 
   /// Gradients before and after the activation function, of the longer stream.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     RankShapes shapes = on.shapes;
     add_feed_forward_shapes(shapes, on.model, on.strategy);
-    const std::int64_t tokens = std::max(image_shapes(streams_, shapes).tokens, text_shapes(streams_, shapes).tokens);
+    const std::int64_t tokens =
+        std::max(image_shapes(streams_, on, shapes).tokens, text_shapes(streams_, on, shapes).tokens);
     return 2 * tokens * on.model.up_width(shapes.ffn);
   }
 

@@ -9,6 +9,7 @@
 
 #include "core/workload/diffusion/token_streams.hpp"
 #include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/feed_forward_network.hpp"
 #include "core/workload/operators/part.hpp"
 
@@ -75,10 +76,11 @@ class ParallelBlockPart final : public LayerPart {
   }
 
   /// Gradients of queries, keys and values and before and after the activation function, and scores before and after
-  /// the softmax if attention is not fused.
+  /// the softmax if attention is not fused; keys and values gathered from all ranks, too.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
-    return 2 * shapes.tokens * (shapes.qkv_width() + on.model.up_width(shapes.ffn)) + 2 * score_bytes(shapes);
+    return 2 * shapes.tokens * (shapes.qkv_width() + on.model.up_width(shapes.ffn)) + 2 * score_bytes(shapes) +
+           gathered_bytes(on.strategy, shapes);
   }
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
 

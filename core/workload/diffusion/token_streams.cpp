@@ -25,12 +25,12 @@ std::string missing_stream_size(const TokenStreams& streams, const Model& model)
   return streams.text < model.sequence ? "" : "sequence > text";
 }
 
-RankShapes image_shapes(const TokenStreams& streams, const RankShapes& shapes) {
-  return with_sequence(shapes, shapes.sequence - streams.text);
+RankShapes image_shapes(const TokenStreams& streams, const PartOnRank& on, const RankShapes& shapes) {
+  return with_sequence(shapes, shapes.sequence - streams.text / on.strategy.cp);
 }
 
-RankShapes text_shapes(const TokenStreams& streams, const RankShapes& shapes) {
-  return with_sequence(shapes, streams.text);
+RankShapes text_shapes(const TokenStreams& streams, const PartOnRank& on, const RankShapes& shapes) {
+  return with_sequence(shapes, streams.text / on.strategy.cp);
 }
 
 Operator split_projections(const Model& model, const RankShapes& shapes, bool with_values) {

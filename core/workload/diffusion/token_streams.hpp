@@ -19,9 +19,10 @@ const OptionTable<TokenStreams>& token_stream_options();
 /// Returns the size that a part with two streams needs and lacks; empty: none.
 std::string missing_stream_size(const TokenStreams& streams, const Model& model);
 
-/// Returns the shapes of a rank's tokens of the image, and of the text.
-RankShapes image_shapes(const TokenStreams& streams, const RankShapes& shapes);
-RankShapes text_shapes(const TokenStreams& streams, const RankShapes& shapes);
+/// Returns the shapes of a rank's tokens of the image, and of the text. Context-parallel ranks divide both streams,
+/// each by itself, and have their shares side by side (Hugging Face diffusers, FluxTransformer2DModel._cp_plan).
+RankShapes image_shapes(const TokenStreams& streams, const PartOnRank& on, const RankShapes& shapes);
+RankShapes text_shapes(const TokenStreams& streams, const PartOnRank& on, const RankShapes& shapes);
 
 /// Copies of queries, keys and values out of their common matrix's output (read and written): what norms read, and what
 /// attention reads that takes all three in one layout (`with_values`). Backward their three gradients are copied into

@@ -157,7 +157,7 @@ std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& s
   if (in_ring)
     operators = {ring_attention(operators, shapes, cp)};
   else if (by_heads)
-    operators = exchange_tokens_for_heads(operators, shapes);
+    operators = exchange_tokens_for_heads(operators, shapes, cp);
   else if (cp > 1 && !by_blocks)
     operators = gather_keys(operators, shapes, cp);
   for (Operator& each : operators) {
@@ -176,7 +176,8 @@ std::int64_t score_bytes(const RankShapes& shapes) {
 void hold_other_keys(std::vector<Operator>& core, const RankShapes& shapes, std::int64_t key_tokens) {
   const std::int64_t elements = (key_tokens - shapes.tokens) * shapes.kv_heads;
   for (Operator& each : core) {
-    const std::int64_t width = each.name == "attention"          ? shapes.head_dim + shapes.value_dim
+    const bool whole = each.name == "attention" || each.name == "attention_ring" || each.name == "attention_blocks";
+    const std::int64_t width = whole                             ? shapes.head_dim + shapes.value_dim
                                : each.name == "attention_scores" ? shapes.head_dim
                                : each.name == "attention_values" ? shapes.value_dim
                                                                  : 0;

@@ -14,10 +14,10 @@ struct AttentionBytes {
   std::int64_t queries, keys, values, outputs;
 };
 
-AttentionBytes attention_bytes(const RankShapes& shapes) {
-  const std::int64_t bytes = 2 * shapes.tokens;
-  return {bytes * shapes.query_width(), bytes * shapes.kv_heads * shapes.head_dim,
-          bytes * shapes.kv_heads * shapes.value_dim, bytes * shapes.value_width()};
+AttentionBytes attention_bytes(const RankShapes& shapes, std::int64_t cp) {
+  const std::int64_t bytes = 2 * shapes.tokens, of_keys = 2 * own_keys(shapes, cp) * shapes.kv_heads;
+  return {bytes * shapes.query_width(), of_keys * shapes.head_dim, of_keys * shapes.value_dim,
+          bytes * shapes.value_width()};
 }
 
 /// Permutes and sends each tensor of `bytes` while the next is permuted; then permutes what was received.
@@ -34,8 +34,12 @@ OpList all_to_alls(std::string_view name, std::initializer_list<std::int64_t> by
 
 }  // namespace
 
+std::int64_t own_keys(const RankShapes& shapes, std::int64_t cp) {
+  return shapes.samples * shapes.keys / cp;
+}
+
 std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankShapes& shapes, std::int64_t cp) {
-  const AttentionBytes own = attention_bytes(shapes);
+  const AttentionBytes own = attention_bytes(shapes, cp);
   const auto each = [&](std::string_view name, Kind kind) {
     OpList ops;
     for (const std::int64_t bytes : {own.keys, own.values}) start(ops, name, kind, cp * bytes, Role::context);
@@ -57,7 +61,7 @@ std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankS
 Operator attend_to_gathered_blocks(const Operator& block, const RankShapes& shapes, std::int64_t cp) {
   RankShapes sent = shapes;
   if (!shapes.stack.grouped_query_fusion) sent.kv_heads = shapes.heads;
-  const AttentionBytes own = attention_bytes(sent);
+  const AttentionBytes own = attention_bytes(sent, cp);
   const std::int64_t keys_and_values = own.keys + own.values;
   const auto move = [](OpList& ops, std::string_view name, std::int64_t bytes) {
     ops.push_back(kernel(memory_bound(name, bytes)));
@@ -95,8 +99,9 @@ RankShapes head_parallel_shapes(const RankShapes& shapes, std::int64_t cp) {
   return head_shapes;
 }
 
-std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& core, const RankShapes& shapes) {
-  const AttentionBytes own = attention_bytes(shapes);
+std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& core, const RankShapes& shapes,
+                                                std::int64_t cp) {
+  const AttentionBytes own = attention_bytes(shapes, cp);
   Operator out, back;
   out.name = "tokens_to_heads";
   out.forward = out.backward = all_to_alls(out.name, {own.queries, own.keys, own.values});
@@ -108,9 +113,24 @@ std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& cor
   return all;
 }
 
-std::int64_t gathered_key_bytes(const RankShapes& shapes, std::int64_t cp) {
-  const AttentionBytes own = attention_bytes(shapes);
-  return cp * (own.keys + own.values);
+Operator gather_columns(std::string_view name, const RankShapes& shapes, std::int64_t columns) {
+  const std::int64_t bytes = 2 * shapes.samples * shapes.keys * columns;
+  Operator result;
+  result.name = name;
+  block_on(result.forward, name, Kind::all_gather, bytes, Role::context);
+  result.forward.push_back(kernel(memory_bound(name, 2 * bytes)));
+  result.backward.push_back(kernel(memory_bound(name, 4 * bytes)));  // zeros are written; gradients added to them
+  block_on(result.backward, name, Kind::reduce_scatter, bytes, Role::context);
+  return result;
+}
+
+std::int64_t gathered_bytes(const Strategy& strategy, RankShapes shapes) {
+  const bool by_blocks = strategy.cp_comm == ContextExchange::gathered_blocks;
+  if (strategy.cp == 1 || (!by_blocks && strategy.cp_comm != ContextExchange::all_gather)) return 0;
+  if (by_blocks && !strategy.stack.grouped_query_fusion) shapes.kv_heads = shapes.heads;
+  const AttentionBytes own = attention_bytes(shapes, strategy.cp);
+  const std::int64_t own_bytes = own.keys + own.values, all = strategy.cp * own_bytes;
+  return by_blocks ? all + 2 * 2 * own_bytes : 2 * all;
 }
 
 }  // namespace manyworlds::core::workload

@@ -11,6 +11,10 @@
 
 namespace manyworlds::core::workload {
 
+/// Returns how many keys of a micro-batch one of `cp` ranks has: as many as it has tokens, or its share of another
+/// network's, which cross attention reads.
+std::int64_t own_keys(const RankShapes& shapes, std::int64_t cp);
+
 /// Gathers keys and values of all ranks before `core`, the attention core of this rank's queries. They are dropped
 /// after it and gathered again for its backward pass, whose gradients of keys and values are reduce-scattered.
 std::vector<Operator> gather_keys(const std::vector<Operator>& core, const RankShapes& shapes, std::int64_t cp);
@@ -29,9 +33,18 @@ RankShapes head_parallel_shapes(const RankShapes& shapes, std::int64_t cp);
 /// Sends queries, keys and values to the ranks of their heads by all-to-alls, runs `core` on these heads, and sends its
 /// output back; gradients take the reverse way. Tensors are permuted into the order of the receivers before they are
 /// sent, and into the order of the tokens after they are received.
-std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& core, const RankShapes& shapes);
+std::vector<Operator> exchange_tokens_for_heads(const std::vector<Operator>& core, const RankShapes& shapes,
+                                                std::int64_t cp);
 
-/// Returns the bytes of the keys and values of all context-parallel ranks, which a rank holds briefly, in 16 bits.
-std::int64_t gathered_key_bytes(const RankShapes& shapes, std::int64_t cp);
+/// Gathers `columns` of every token of all ranks, in 16 bits, and puts what arrives into the order of the sample, of
+/// which a rank has pieces from both ends; gradients are added up in a tensor of zeros in the order of the ranks, and
+/// reduce-scattered. Kernels wait for both (Megatron-LM, core/transformer/experimental_attention_variant/dsa.py
+/// @d98e8a6: gather_from_sequence_parallel_region() and index_select()). What is gathered is not saved here.
+Operator gather_columns(std::string_view name, const RankShapes& shapes, std::int64_t columns);
+
+/// Returns the bytes of keys and values that a rank has gathered from others, with their gradients, while it attends:
+/// of all in 16 bits (all_gather), or of all in 16 bits with those of its own block and of the one that arrives in fp32
+/// (gathered_blocks); none with a ring, whose blocks come and go, or ulysses.
+std::int64_t gathered_bytes(const Strategy& strategy, RankShapes shapes);
 
 }  // namespace manyworlds::core::workload

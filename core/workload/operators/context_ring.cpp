@@ -1,6 +1,8 @@
 // Ring attention as one operator: blocks of attention, and the exchanges between them.
 #include "core/workload/operators/context_ring.hpp"
 
+#include "core/workload/operators/context_exchange.hpp"
+
 namespace manyworlds::core::workload {
 namespace {
 
@@ -23,7 +25,8 @@ RankShapes ring_block_shapes(const RankShapes& shapes, std::int64_t cp) {
 Operator ring_attention(const std::vector<Operator>& block, const RankShapes& shapes, std::int64_t cp) {
   Operator result;
   result.name = kName;
-  const std::int64_t keys_and_values = 2 * shapes.tokens * shapes.kv_heads * (shapes.head_dim + shapes.value_dim);
+  const std::int64_t keys_and_values =
+      2 * own_keys(shapes, cp) * shapes.kv_heads * (shapes.head_dim + shapes.value_dim);
   for (const Operator& each : block) {
     result.saved_bytes += each.saved_bytes;  // a rank saves only its own block; the others come around again
     result.module_output_bytes += each.module_output_bytes;

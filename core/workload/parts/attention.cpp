@@ -29,16 +29,6 @@ const OptionTable<AttentionOptions>& attention_options() {
   return table;
 }
 
-/// Returns the keys and values that a rank has gathered from others, with their gradients: of all in 16 bits, or of its
-/// own block and of the one that arrives in fp32.
-std::int64_t gathered_bytes(const Strategy& strategy, RankShapes shapes) {
-  if (strategy.cp == 1) return 0;
-  if (strategy.cp_comm == ContextExchange::all_gather) return 2 * gathered_key_bytes(shapes, strategy.cp);
-  if (strategy.cp_comm != ContextExchange::gathered_blocks) return 0;
-  if (!strategy.stack.grouped_query_fusion) shapes.kv_heads = shapes.heads;
-  return gathered_key_bytes(shapes, strategy.cp) + 2 * 2 * gathered_key_bytes(shapes, 1);
-}
-
 class SelfAttention final : public LayerPart {
  public:
   explicit SelfAttention(const AttentionOptions& options) : options_(options) {}

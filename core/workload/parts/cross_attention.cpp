@@ -1,10 +1,16 @@
 // Cross-attention: queries of a residual stream read keys and values that are made of another network's output, as
-// decoders of encoder-decoder models do (Vaswani et al. 2017, section 3.2.3; T5, Raffel et al. 2020).
+// decoders of encoder-decoder models do (Vaswani et al. 2017, section 3.2.3; T5, Raffel et al. 2020). Context-parallel
+// ranks divide the other network's tokens as they do their own, so that its keys and values pass between them like
+// those of self-attention (Megatron-Bridge @067f987, diffusion/models/wan: the text of Wan is divided, and attention to
+// it has the same cp_comm_type); or each of them has all, and none pass.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/context_exchange.hpp"
+#include "core/workload/operators/context_sizes.hpp"
 #include "core/workload/operators/part.hpp"
 #include "core/workload/parts/attention.hpp"
 
@@ -32,7 +38,7 @@ const OptionTable<CrossAttention>& cross_attention_options() {
   return table;
 }
 
-class CrossAttentionPart final : public LayerPart {
+class CrossAttentionPart final : public LayerPart, public DividesInContext {
  public:
   explicit CrossAttentionPart(const CrossAttention& options) : options_(options) {}
 
@@ -52,7 +58,11 @@ class CrossAttentionPart final : public LayerPart {
                                                                        : 2 * model.head_width())};
   }
 
-  bool shares_context() const override { return options_.whole; }
+  std::string undivided_in_context(const Model& model, const Strategy& strategy) const override {
+    if (options_.whole) return "";
+    const std::string keys = undivided_tokens("keys", options_.keys, strategy);
+    return keys.empty() ? undivided_heads(model, strategy) : keys;
+  }
   bool reads_other_network() const override { return true; }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
@@ -75,7 +85,7 @@ class CrossAttentionPart final : public LayerPart {
 
   /// The other network's output is saved where it is made, and not for each layer that reads it.
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
-    const RankShapes shapes = shapes_of(on), of_keys = shapes_of_keys(shapes);
+    const RankShapes shapes = shapes_of(on), of_keys = shapes_of_keys(on, shapes);
     const bool biases = on.model.biases;
     operators.push_back(
         column_parallel(shapes, {"cross_query", shapes.hidden, shapes.query_width(), biases, on.dtype()}));
@@ -89,9 +99,7 @@ class CrossAttentionPart final : public LayerPart {
     if (on.model.query_key_norm)
       operators.push_back(norm("query_key_norm", on.model, shapes,
                                shapes.tokens * shapes.heads + of_keys.tokens * shapes.kv_heads, shapes.head_dim));
-    Strategy alone = on.strategy;  // no keys pass between ranks
-    alone.cp = 1;
-    std::vector<Operator> core = attention_core(shapes, alone, on.model.dropout);
+    std::vector<Operator> core = attention_core(shapes, exchange_of_keys(on), on.model.dropout);
     hold_other_keys(core, shapes, of_keys.tokens);
     for (Operator& each : core) operators.push_back(std::move(each));
     operators.push_back(
@@ -99,13 +107,23 @@ class CrossAttentionPart final : public LayerPart {
     operators.back().offload_module = offload::attn_proj;
   }
 
-  /// Scores before and after the softmax, if attention is not fused.
-  std::int64_t working_bytes(const PartOnRank& on) const override { return 2 * score_bytes(shapes_of(on)); }
+  /// Scores before and after the softmax, if attention is not fused, or keys and values gathered from all ranks.
+  std::int64_t working_bytes(const PartOnRank& on) const override {
+    const RankShapes shapes = shapes_of(on);
+    return std::max(2 * score_bytes(shapes), gathered_bytes(exchange_of_keys(on), shapes));
+  }
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
 
  private:
   std::int64_t key_hidden(const Model& model) const {
     return options_.key_hidden > 0 ? options_.key_hidden : model.hidden;
+  }
+
+  /// Returns the strategy as the attention core sees it: where every rank has all keys, none pass between them.
+  Strategy exchange_of_keys(const PartOnRank& on) const {
+    Strategy result = on.strategy;
+    if (options_.whole) result.cp = 1;
+    return result;
   }
 
   bool of_heads() const { return options_.norm_weights == NormWeights::all_heads; }
@@ -118,10 +136,10 @@ class CrossAttentionPart final : public LayerPart {
     return shapes;
   }
 
-  RankShapes shapes_of_keys(const RankShapes& shapes) const {
+  RankShapes shapes_of_keys(const PartOnRank& on, const RankShapes& shapes) const {
     RankShapes result = shapes;
-    result.sequence = options_.keys;
-    result.tokens = shapes.samples * options_.keys;
+    result.sequence = options_.keys / exchange_of_keys(on).cp;
+    result.tokens = shapes.samples * result.sequence;
     result.sp_region_tokens = result.tokens / (shapes.sequence_parallel ? shapes.tensor_parallel : 1);
     return result;
   }

@@ -2,13 +2,16 @@
 // runs it: all heads attend to the narrow keys themselves, so that the matrices that would widen them are multiplied
 // with queries and outputs instead. Every tensor-parallel rank computes the whole index for all tokens (Megatron-LM,
 // core/transformer/experimental_attention_variant/dsa.py: parallel_mode "duplicated", inputs are gathered). The index
-// learns from the distribution of attention alone: its inputs have no gradient from it.
+// learns from the distribution of attention alone: its inputs have no gradient from it. Context-parallel ranks gather
+// the narrow keys and the index's keys of all tokens, keep them, and have the scores of their own queries with all of
+// these (dsa.py @d98e8a6, which has cp_comm_type allgather alone).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/workload/operators/attention_core.hpp"
+#include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/part.hpp"
 #include "core/workload/operators/selection_index.hpp"
 #include "core/workload/parts/latent_attention.hpp"
@@ -61,8 +64,6 @@ class SparseAttentionPart final : public LayerPart {
     return counts;
   }
 
-  bool shares_context() const override { return false; }  // every token needs scores with all tokens before it
-
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override { return {{"heads", model.heads}}; }
 
   PartFormulas formulas(const Model& model) const override {
@@ -87,6 +88,11 @@ class SparseAttentionPart final : public LayerPart {
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes shapes = core_shapes(on);
     add_latent_attention_input(operators, on.model, attention_shapes(on), on.dtype(), LatentKeys::shared);
+    if (on.strategy.cp > 1) {
+      operators.push_back(gather_columns("gather_keys", shapes, shapes.head_dim));
+      operators.back().attention_core_bytes = 2 * keys_of_others(shapes) * shapes.head_dim;
+      operators.back().in_modules = recompute::core_attn;
+    }
     if (options_.own_index) add_index(operators, on, shapes);
     add_core(operators, on, shapes);
     operators.push_back(product_by_head(shapes, "value_up", shapes.value_dim, on.model.value_width()));
@@ -102,6 +108,8 @@ class SparseAttentionPart final : public LayerPart {
 
  private:
   std::int64_t index_columns() const { return options_.index_heads * options_.index_width; }
+  /// Returns the keys of a micro-batch that other context-parallel ranks have made.
+  static std::int64_t keys_of_others(const RankShapes& shapes) { return shapes.samples * shapes.keys - shapes.tokens; }
   static std::int64_t query_inputs(const Model& model) {
     return model.query_rank > 0 ? model.query_rank : model.hidden;
   }
@@ -112,12 +120,13 @@ class SparseAttentionPart final : public LayerPart {
     return shapes;
   }
 
-  /// The attention core: queries as wide as the narrow keys, which all heads share, as they do the narrow values.
+  /// The attention core: queries as wide as the narrow keys, which all heads share, as they do the narrow values. Ranks
+  /// with pieces from both ends of a sample have the mean of the pairs, as those of a window.
   RankShapes core_shapes(const PartOnRank& on) const {
     RankShapes shapes = attention_shapes(on);
-    const std::int64_t reach = std::min(options_.index_keys, shapes.sequence);
-    shapes.pairs = reach * (2 * shapes.sequence - reach) / 2;
-    shapes.window = options_.index_keys < shapes.sequence ? options_.index_keys : 0;
+    const std::int64_t sequence = on.model.sequence, reach = std::min(options_.index_keys, sequence);
+    shapes.pairs = reach * (2 * sequence - reach) / (2 * on.strategy.cp);
+    shapes.window = options_.index_keys < sequence ? options_.index_keys : 0;
     shapes.kv_heads = 1;
     shapes.value_dim = on.model.kv_rank;
     shapes.head_dim = on.model.kv_rank + on.model.rotary_dim;
@@ -129,6 +138,7 @@ class SparseAttentionPart final : public LayerPart {
   void add_core(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes) const {
     Strategy strategy = on.strategy;
     strategy.stack = shapes.stack;
+    strategy.cp = 1;  // all keys are there
     for (Operator& each : attention_core(shapes, strategy, false)) {
       const std::int64_t values = 2 * shapes.tokens * shapes.value_dim;  // are part of the keys
       each.saved_bytes += 4 * shapes.tokens * options_.index_keys - values;
@@ -142,6 +152,10 @@ class SparseAttentionPart final : public LayerPart {
     // A norm of the keys, and rotations of keys and queries.
     operators.push_back(elementwise("index_rotary", shapes.tokens * (options_.index_heads + 1) * options_.index_width,
                                     4, 4, 2 * shapes.tokens * (options_.index_heads + 1) * options_.index_width));
+    if (on.strategy.cp > 1) {
+      operators.push_back(gather_columns("gather_index_keys", shapes, options_.index_width));
+      operators.back().saved_bytes = 2 * keys_of_others(shapes) * options_.index_width;
+    }
     operators.push_back(index_scores(index_on(shapes), shapes));
   }
 
@@ -164,7 +178,7 @@ class SparseAttentionPart final : public LayerPart {
     return {options_.index_heads,
             options_.index_width,
             shapes.keys,
-            std::min(options_.index_keys, shapes.sequence),
+            std::min(options_.index_keys, shapes.keys),
             shapes.sequence * shapes.keys / 2,
             shapes.pairs};
   }

@@ -7,6 +7,8 @@
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/model/token_trade.hpp"
+#include "core/workload/model/wide_stream.hpp"
+#include "core/workload/operators/context_sizes.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -21,9 +23,6 @@ using core::workload::Model;
 using core::workload::ShardAxis;
 using core::workload::ShardedSize;
 using core::workload::Strategy;
-
-/// A part of a residual stream that is several vectors wide, where stages would send, and recomputation keep, one.
-constexpr std::string_view kHyperConnection = "hyper_connection";
 
 const Architecture* architecture_of(const ExperimentConfig& config) {
   return config.configuration.model.architecture.get();
@@ -86,12 +85,29 @@ Violation context_of_states(const Architecture& architecture) {
   });
 }
 
-/// Returns a violation if a network is read across stages, through all of which its output would have to go, or if the
-/// stream between stages is a wide one.
+Violation undivided_context(const Architecture& architecture, const Strategy& strategy) {
+  return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    const auto* part = dynamic_cast<const core::workload::DividesInContext*>(branch.part.get());
+    const std::string size = part == nullptr ? "" : part->undivided_in_context(*branch.model, strategy);
+    if (size.empty()) return std::nullopt;
+    return fmt::format("block '{}': {} of {}", block.name, size, branch.type);
+  });
+}
+
+/// Returns a violation if an index would select among keys that are not all gathered.
+Violation index_without_keys(const Architecture& architecture, const Strategy& strategy) {
+  if (strategy.cp_comm == core::workload::ContextExchange::all_gather) return std::nullopt;
+  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
+    if (branch.type != "sparse_attention") return std::nullopt;
+    return fmt::format("block '{}' has {}", block.name, branch.type);
+  });
+}
+
+/// Returns a violation if a network is read across stages, through all of which its output would have to go.
 Violation cut_networks(const Architecture& architecture, const Strategy& strategy) {
   if (strategy.stages().count() == 1) return std::nullopt;
   return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
-    if (!branch.part->reads_other_network() && branch.type != kHyperConnection) return std::nullopt;
+    if (!branch.part->reads_other_network()) return std::nullopt;
     return fmt::format("block '{}' has {}", block.name, branch.type);
   });
 }
@@ -123,10 +139,17 @@ std::string names_of(core::workload::Modules parts) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Violation wide_stream(const Architecture& architecture) {
-  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
-    if (branch.type != kHyperConnection) return std::nullopt;
-    return fmt::format("recompute full, block '{}' has {}", block.name, branch.type);
+/// Returns a violation if a layer reads the several vectors of a token elsewhere than in its first part, whose input is
+/// what full recomputation keeps.
+Violation wide_stream_inside(const Architecture& architecture) {
+  const auto widens = [](const Branch& branch) {
+    return dynamic_cast<const core::workload::WidensStream*>(branch.part.get()) != nullptr;
+  };
+  return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    const Branch& first = block.branches.front();
+    const bool reads_stream = !first.options.has_norm_before() && !first.options.residual;
+    if (!widens(branch) || (widens(first) && reads_stream)) return std::nullopt;
+    return fmt::format("recompute full, block '{}' begins with another part than its {}", block.name, branch.type);
   });
 }
 
@@ -165,10 +188,10 @@ std::vector<Rule> architecture_rules() {
              return architecture == nullptr ? std::nullopt : undivided_tokens(*architecture, e.configuration.strategy);
            }),
       rule("context_of_states", "strategy.cp",
-           "cp > 1 is for parts whose ranks can share the tokens of a sample: not sparse, joint and cross attention, "
-           "nor "
-           "parts of networks of images",
-           {kConstruction},
+           "cp > 1 is for parts whose ranks can share the tokens of a sample: not compressed attention, nor parts of "
+           "networks of images",
+           {"by construction; Megatron-LM's dev branch @d48bd6b, core/transformer/transformer_config.py: of compressed "
+            "attention ranks have contiguous shares of packed samples, whose work differs"},
            [](const ExperimentConfig& e) -> Violation {
              const Architecture* architecture = architecture_of(e);
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
@@ -185,6 +208,26 @@ std::vector<Rule> architecture_rules() {
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
              return heads_of_mixers(*architecture, e.configuration.strategy);
            }),
+      rule("context_of_parts", "strategy.cp",
+           "the text of joint parts, and the keys of cross attention that are not whole on every rank, must be "
+           "multiples of cp, and under sequence_parallel of cp x tp; under cp_comm ulysses their heads of tp x cp",
+           {"by construction: every rank has its share of both (diffusers, models/transformers/transformer_flux.py, "
+            "_cp_plan)",
+            {"parts_by_ranks"}},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
+             return undivided_context(*architecture, e.configuration.strategy);
+           }),
+      rule("context_of_index", "strategy.cp_comm",
+           "sparse attention with cp > 1 needs cp_comm all_gather: its index scores the keys of all ranks",
+           {"Megatron-LM @d98e8a6, core/transformer/transformer_config.py, __post_init__(): DSAttention context "
+            "parallelism supports cp_comm_type allgather only"},
+           [](const ExperimentConfig& e) -> Violation {
+             const Architecture* architecture = architecture_of(e);
+             if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
+             return index_without_keys(*architecture, e.configuration.strategy);
+           }),
       rule("window_of_part", "model.window",
            "window is of attention to all tokens before: what sparse and compressed attention read are index_keys and "
            "window_keys of their own",
@@ -200,20 +243,20 @@ std::vector<Rule> architecture_rules() {
              return architecture_of(e) == nullptr || sums ? std::nullopt : Violation("architecture given");
            }),
       rule("architecture_recompute", "strategy.recompute",
-           "recompute per_op and split by_cost are for models without an architecture, and full recomputation for "
-           "those without hyper-connections",
+           "recompute per_op and split by_cost are for models without an architecture, and full recomputation of a "
+           "layer with hyper-connections for one that begins with such a part, whose input is kept",
            {kConstruction},
            [](const ExperimentConfig& e) -> Violation {
              const Strategy& s = e.configuration.strategy;
              if (architecture_of(e) == nullptr) return std::nullopt;
              if (s.recompute == core::workload::Recompute::per_op) return "recompute per_op";
              if (s.recompute == core::workload::Recompute::full)
-               if (Violation wide = wide_stream(*architecture_of(e))) return wide;
+               if (Violation wide = wide_stream_inside(*architecture_of(e))) return wide;
              return s.split == core::workload::LayerSplit::by_cost ? Violation("split by_cost") : std::nullopt;
            }),
       rule("stages_of_networks", "strategy.pp",
            "with several stages no layer may read a network but the one before its own, whose output would have to go "
-           "through all stages between, and streams of hyper-connections are not sent",
+           "through all stages between",
            {"by construction"},
            [](const ExperimentConfig& e) -> Violation {
              const Architecture* architecture = architecture_of(e);
