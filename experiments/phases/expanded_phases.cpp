@@ -5,20 +5,18 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "core/base/error.hpp"
-#include "core/base/plural.hpp"
-#include "core/step/layout/rank_layout.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/catalog/cluster_files.hpp"
-#include "experiments/config/inputs.hpp"
+#include "experiments/phases/derived_settings.hpp"
+#include "experiments/phases/merged_pairs.hpp"
 #include "experiments/phases/phase_settings.hpp"
+#include "experiments/phases/pool_clusters.hpp"
 #include "experiments/phases/response_lengths.hpp"
 #include "experiments/phases/weights_program.hpp"
-#include "experiments/settings/settings.hpp"
-#include "experiments/sweep/composed_document.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::phases {
 namespace {
@@ -27,86 +25,69 @@ using core::workload::Strategy;
 using import::Node;
 
 constexpr std::int64_t kWeightBytes = 2;  // bf16
-constexpr const char *kNodes = "cluster.nodes", *kPerNode = "cluster.gpus_per_node";
-constexpr const char *kBatch = "strategy.global_batch", *kMicroBatch = "strategy.micro_batch";
-constexpr const char *kRecompute = "strategy.recompute", *kSequenceParallel = "strategy.sequence_parallel";
-constexpr const char *kZero = "strategy.zero", *kContext = "strategy.cp";
+constexpr const char *kCluster = "cluster", *kTensor = "strategy.tp", *kContext = "strategy.cp";
+constexpr const char *kBatch = "strategy.global_batch", *kSequence = "model.sequence";
 constexpr const char* kChunk = "collectives.chunk_bytes";
-constexpr std::int64_t kPipelinedBytes = 4
-                                         << 20;  // NCCL's buffer of a channel, NCCL_BUFFSIZE, in which a broadcast goes
-constexpr const char* kGraphs = "strategy.stack.cuda_graphs";
-constexpr const char *kSequence = "model.sequence", *kInference = "model.inference", *kCached = "model.cached_tokens";
-
-std::int64_t integer(const Settings& settings, const std::string& key, std::int64_t otherwise) {
-  const core::OptionValue* found = settings.value(key);
-  return found == nullptr ? otherwise : std::get<std::int64_t>(*found);
-}
-
-std::int64_t gpus_of(const Settings& settings) {
-  std::int64_t gpus = 0;
-  for (const char* nodes : {"cluster", "cluster.second", "cluster.third"}) {
-    const std::int64_t own = integer(settings, std::string(nodes) + ".nodes", 0);
-    gpus += own * integer(settings, std::string(nodes) + ".gpus_per_node", integer(settings, kPerNode, 1));
-  }
-  return gpus;
-}
+/// NCCL's buffer of a channel, NCCL_BUFFSIZE, in which a broadcast goes.
+constexpr std::int64_t kPipelinedBytes = std::int64_t{4} << 20;
 
 std::int64_t over(std::int64_t a, std::int64_t b) {  // rounded up
   return (a + b - 1) / b;
 }
 
+Node empty_mapping() {
+  Node node;
+  node.kind = Node::Kind::mapping;
+  return node;
+}
+
 class Expansion {
  public:
-  Expansion(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog)
-      : overrides_(overrides), set_(overrides_node(overrides)), catalog_(catalog, file.text, file.file, overrides) {
-    expanded_.file = std::move(file);
-  }
+  Expansion(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog,
+            const TextsByPath& tables)
+      : expanded_{.file = std::move(file), .sweep = {}, .phases = {}, .gpus_of_pools = {}, .notes = {}, .replaced = {}},
+        tables_(tables),
+        set_(overrides_node(overrides)),
+        catalog_(catalog, expanded_.file.text, expanded_.file.file, overrides),
+        base_(expanded_.file, empty_mapping(), set_, catalog_.get()),
+        sweep_(expanded_.file, overrides, catalog_.get()) {}
 
   ExpandedPhases run() {
     count_gpus();
-    begin_sweep();
     expanded_.phases.resize(phases().size());
     draw_rollouts();
+    for (const Phase& phase : phases())
+      written_.emplace_back(expanded_.file, phase.has_experiment() ? phase.change : empty_mapping(), set_,
+                            catalog_.get());
     for (std::size_t i = 0; i < phases().size(); ++i)
       if (phases()[i].has_experiment()) add_phase(i);
     for (std::size_t i = 0; i < phases().size(); ++i)
       if (phases()[i].has_experiment()) check_phase(i);
     for (std::size_t i = 0; i < phases().size(); ++i)
       if (!phases()[i].has_experiment()) add_transfer(i);
-    if (expanded_.sweep.experiments.empty())
-      throw core::InputError("no phase has anything to simulate", expanded_.file.file);
-    finish_sweep();
+    if (sweep_.empty()) throw core::InputError("no phase has anything to simulate", expanded_.file.file);
+    expanded_.sweep = sweep_.finish();
     return std::move(expanded_);
   }
 
  private:
   const std::vector<Phase>& phases() const { return expanded_.file.phases; }
+  const Pool& pool_of(const Phase& phase) const { return expanded_.file.pools[phase.pool]; }
+  ExperimentConfig config(std::uint32_t id) const { return sweep_.experiment(id).config(); }
 
   void count_gpus() {
     const PhasesFile& file = expanded_.file;
-    const std::int64_t all = gpus_of(settings_of(file, {set_}, catalog_.get()));
+    const std::int64_t all = gpus_of(base_.settings());
     if (all < 1) file.base.fail("'cluster' is missing, or has no GPUs: phases are on them");
     std::int64_t in_pools = 0;
     for (const Pool& pool : file.pools) {
       expanded_.gpus_of_pools.push_back(pool.gpus > 0 ? pool.gpus : all);
       in_pools += expanded_.gpus_of_pools.back();
     }
-    all_gpus_ = all;
     if (in_pools != all)
       throw core::InputError(
           fmt::format("'pools' have {} GPUs together, and 'cluster' of 'base' has {}", in_pools, all), file.file,
           file.pools.front().line);
-  }
-
-  void begin_sweep() {
-    Sweep& sweep = expanded_.sweep;
-    sweep.name = expanded_.file.title;
-    sweep.objective = "step_time_s";
-    sweep.text = expanded_.file.text;
-    sweep.overrides = overrides_;
-    sweep.columns = {{"phase", core::OptionInfo::Kind::text, "", "phase of the iteration"},
-                     {"part", core::OptionInfo::Kind::text, "", "what of the phase the experiment is"}};
-    set_keys_ = keys_of(with_dotted_keys(set_));
   }
 
   /// Draws responses before anything else, as other phases may take their batch and sequence from them.
@@ -114,123 +95,45 @@ class Expansion {
     for (std::size_t i = 0; i < phases().size(); ++i) {
       const Phase& phase = phases()[i];
       if (phase.kind != Kind::generation) continue;
-      const ResponseLengths& lengths = phase.rollout.lengths;
-      const bool is_table = lengths.form == ResponseLengths::Form::table;
       expanded_.phases[i].rollout.tokens =
-          response_tokens(lengths, phase.rollout.samples(), is_table ? import::read_text(lengths.file) : std::string());
+          response_tokens(phase.rollout.lengths, phase.rollout.samples(), table_of(phase));
       if (!rollout_) rollout_ = i;
     }
   }
 
-  /// Returns the changes that make an experiment of a phase on its pool: its own, --set, and its part of the cluster.
-  std::vector<Node> changes_of(const Phase& phase, std::int64_t gpus) const {
-    std::vector<Node> changes{with_dotted_keys(phase.change), set_};
-    const std::set<std::string> keys = keys_of(changes.front());
-    const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
-    const std::int64_t own = gpus_of(settings);
-    if (own == gpus) return changes;
-    const auto is_cluster = [](const std::string& key) { return key == "cluster" || key == kNodes || key == kPerNode; };
-    if (std::any_of(keys.begin(), keys.end(), is_cluster))
-      expanded_.file.fail(phase, "base",
-                          fmt::format("its cluster has {} GPUs, and pool '{}' has {}", own, pool_of(phase).name, gpus));
-    changes.push_back(part_of_cluster(phase, settings, gpus));
-    return changes;
-  }
-
-  const Pool& pool_of(const Phase& phase) const { return expanded_.file.pools[phase.pool]; }
-
-  /// Returns the change to so many GPUs of the cluster.
-  Node part_of_cluster(const Phase& phase, const Settings& settings, std::int64_t gpus) const {
-    const std::int64_t per_node = integer(settings, kPerNode, 1);
-    Change change(phase.place);
-    const auto refuse = [&](const std::string& what) {
-      throw core::InputError(fmt::format("pool '{}' of {} {}: {}", pool_of(phase).name, gpus,
-                                         core::plural(static_cast<std::uint64_t>(gpus), "GPU"), what),
-                             expanded_.file.file, pool_of(phase).line);
-    };
-    if (settings.has_below("cluster.second") || !settings.text("cluster.node_list").empty())
-      refuse("the cluster has nodes of several kinds, or is a list of hosts, of which no part can be taken");
-    if (gpus % per_node == 0)
-      change.set(kNodes, gpus / per_node);
-    else if (gpus < per_node && per_node % gpus == 0)
-      change.set(kNodes, 1).set(kPerNode, gpus);
-    else
-      refuse(fmt::format("must be whole nodes of {} GPUs, or a part that divides one", per_node));
-    return change.node();
-  }
-
-  /// Returns how many replicas the strategy makes of the pool.
-  std::int64_t replicas_of(const Phase& phase, const std::vector<Node>& changes, std::int64_t gpus) const {
-    const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
-    const std::int64_t tp = integer(settings, "strategy.tp", 1), pp = integer(settings, "strategy.pp", 1),
-                       cp = integer(settings, kContext, 1);
-    if (gpus % (tp * pp * cp) != 0)
-      expanded_.file.fail(
-          phase, "base",
-          fmt::format("its strategy of tp {} x pp {} x cp {} must divide the {} {} of pool '{}'", tp, pp, cp, gpus,
-                      core::plural(static_cast<std::uint64_t>(gpus), "GPU"), pool_of(phase).name));
-    return gpus / (tp * pp * cp);
-  }
-
-  /// Adds an experiment and returns its id.
-  std::uint32_t add(const Phase& phase, const std::string& part, const std::vector<Node>& changes,
-                    const std::map<std::string, std::string>& files = {}) {
-    const PhasesFile& file = expanded_.file;
-    ComposedDocument document{file.text, {}, changes, files};
-    document.root.kind = Node::Kind::mapping;
-    document.root.file = file.base.file, document.root.line = file.base.line;
-    document.root.entries.push_back({"base", file.base.line, file.base});
-    if (file.practice.kind != Node::Kind::null)
-      document.root.entries.push_back({"assume", file.practice.line, file.practice});
-    Sweep one = compose_sweep(document, file.file, practice_overrides(), catalog_.get());
-    MANYWORLDS_CHECK(one.experiments.size() == 1, "{} experiments", one.experiments.size());
-    Experiment& experiment = one.experiments.front();
-    for (const auto& [path, text] : *one.inputs) inputs_->emplace(path, text);
-    experiment.id = static_cast<std::uint32_t>(expanded_.sweep.experiments.size());
-    experiment.axes = {phase.name, part};
-    if (!one.assumed.empty() && assumed_.emplace(phase.name, one.assumed).second) {
-      const std::string line = fmt::format("{}: {}", phase.name, one.assumed);
-      expanded_.sweep.assumed += (expanded_.sweep.assumed.empty() ? "" : "; ") + line;
+  /// Returns the text of a rollout's table of lengths; empty if it has none.
+  std::string table_of(const Phase& phase) {
+    const ResponseLengths& lengths = phase.rollout.lengths;
+    if (lengths.form != ResponseLengths::Form::table) return {};
+    std::string text;
+    if (const auto known = tables_.find(lengths.file); known != tables_.end()) {
+      text = known->second;
+    } else {
+      try {
+        text = import::read_text(lengths.path);
+      } catch (const core::InputError& error) {
+        throw core::InputError(fmt::format("phase '{}': 'response_tokens.file': {}", phase.name, error.what()),
+                               expanded_.file.file, lengths.line);
+      }
     }
-    expanded_.sweep.experiments.push_back(std::move(experiment));
-    return expanded_.sweep.experiments.back().id;
-  }
-
-  /// Returns `assume` of --set: all else there is among the changes, in front of what a phase decides itself.
-  std::vector<std::string> practice_overrides() const {
-    std::vector<std::string> result;
-    for (const std::string& given : overrides_)
-      if (given.starts_with("assume=")) result.push_back(given);
-    return result;
+    sweep_.keep(lengths.file, text);
+    return text;
   }
 
   void add_phase(std::size_t index) {
     const Phase& phase = phases()[index];
     PhaseExperiments& to = expanded_.phases[index];
+    const WrittenSettings& written = written_[index];
     to.gpus = expanded_.gpus_of_pools[phase.pool];
-    const std::vector<Node> changes = changes_of(phase, to.gpus);
-    const std::int64_t replicas = replicas_of(phase, changes, to.gpus);
+    const DerivedSettings cluster = cluster_of_pool(expanded_.file, phase, written, to.gpus);
+    const std::int64_t replicas = replicas_on(expanded_.file, phase, written, to.gpus);
     if (phase.kind == Kind::generation) {
-      refuse_what_follows(phase, changes);
-      add_rollout(phase, changes, replicas, to.rollout);
+      refuse_what_follows(phase, written);
+      add_rollout(phase, written, cluster, replicas, to.rollout);
     } else {
-      to.step = add(phase, "step", with_batch(phase, changes));
-      if (phase.kind == Kind::training) note_samples(phase, experiment_config(*to.step).configuration.strategy);
+      to.step = sweep_.add(phase, "step", written, {cluster, step_settings(phase, written)});
+      if (phase.kind == Kind::training) note_samples(phase, config(*to.step).configuration.strategy);
     }
-  }
-
-  void refuse_what_follows(const Phase& phase, const std::vector<Node>& changes) const {
-    const std::set<std::string> keys = keys_of(changes.front());
-    for (const char* key : {kBatch, kMicroBatch, kSequence, kCached, kInference, kSequenceParallel, kRecompute, kZero})
-      if (keys.contains(key))
-        expanded_.file.fail(
-            phase, "base",
-            fmt::format("'{}' of a rollout follows from its kind, prompts, tokens and concurrent; leave it out", key));
-    const std::int64_t cp = integer(settings_of(expanded_.file, changes, catalog_.get()), kContext, 1);
-    if (cp > 1)
-      expanded_.file.fail(
-          phase, "base",
-          fmt::format("'{}' of a rollout must be 1, not {}: a cache is not divided over a context", kContext, cp));
   }
 
   /// Tells if an update trains more or fewer samples than rollouts make.
@@ -243,92 +146,98 @@ class Expansion {
       note(phase, fmt::format("trains {} samples, of {} that rollouts make", trained, samples));
   }
 
-  /// Refuses weights of another model, and a pool of GPUs of two kinds.
-  void check_phase(std::size_t index) const {
-    const Phase& phase = phases()[index];
-    const ExperimentConfig own = experiment_config(any_of(index));
-    if (phase.from) check_same_model(phase, "from", experiment_config(any_of(*phase.from)), own, phase);
-    for (std::size_t i = 0; i < index; ++i) {
-      if (!phases()[i].has_experiment() || phases()[i].pool != phase.pool) continue;
-      const core::compute::Gpu &a = own.configuration.gpu, &b = experiment_config(any_of(i)).configuration.gpu;
-      if (a.matrix_tflops != b.matrix_tflops || a.memory_gib != b.memory_gib || a.memory_gb_per_s != b.memory_gb_per_s)
-        expanded_.file.fail(phase, "base",
-                            fmt::format("its GPUs are others than those of '{}' on the same pool '{}'",
-                                        phases()[i].name, pool_of(phase).name));
-    }
-  }
-
-  void check_same_model(const Phase& phase, const char* key, const ExperimentConfig& trained,
-                        const ExperimentConfig& used, const Phase& by) const {
-    core::workload::Model other = used.configuration.model;
-    other.sequence = trained.configuration.model.sequence;  // as many learned positions
-    if (core::workload::model_parameters(trained.configuration.model) == core::workload::model_parameters(other))
-      return;
-    expanded_.file.fail(
-        phase, key, fmt::format("'{}' and '{}' have models of different sizes", phases()[*phase.from].name, by.name));
-  }
-
-  /// Adds the batch and the sequence that follow from the rollout, unless the document says them.
-  std::vector<Node> with_batch(const Phase& phase, std::vector<Node> changes) {
-    Change change(phase.place);
-    change.set(kInference, phase.kind == Kind::scoring ? "scoring" : "none").set(kCached, 0);
-    if (phase.kind == Kind::scoring && !keys_of(changes.front()).contains(kRecompute)) change.set(kRecompute, "none");
-    if (rollout_) {
-      const Rollout& rollout = phases()[*rollout_].rollout;
-      const std::vector<std::int64_t>& tokens = expanded_.phases[*rollout_].rollout.tokens;
-      if (!says(changes, kBatch)) {
-        if (rollout.samples() % phase.steps != 0)
-          expanded_.file.fail(
-              phase, "steps",
-              fmt::format("'steps' must divide the {} samples of '{}'", rollout.samples(), phases()[*rollout_].name));
-        change.set(kBatch, rollout.samples() / phase.steps);
-        note(phase, fmt::format("{}={}", kBatch, rollout.samples() / phase.steps));
-      }
-      if (!says(changes, kSequence)) {
-        const std::int64_t all = std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0});
-        const Settings settings = settings_of(expanded_.file, changes, catalog_.get());
-        const std::int64_t cp = integer(settings, kContext, 1), parts = integer(settings, "strategy.tp", 1) * cp;
-        const std::int64_t padded = cp > 1 ? 2 * parts : parts;  // ranks of a context have two blocks of it
-        const std::int64_t mean = rollout.prompt_tokens + over(all, rollout.samples());
-        const std::int64_t sequence = over(mean, padded) * padded;
-        change.set(kSequence, sequence);
-        note(phase, fmt::format("{}={}", kSequence, sequence));
-      }
-    }
-    if (!change.node().entries.empty()) changes.push_back(change.node());
-    return changes;
-  }
-
   void note(const Phase& phase, const std::string& what) {
     expanded_.notes.push_back(fmt::format("{}: {}", phase.name, what));
   }
 
-  /// Whether the document or --set names a key, be it inside a section.
-  bool says(const std::vector<Node>& changes, const std::string& key) const {
-    return set_keys_.contains(key) || keys_of(with_dotted_keys(expanded_.file.base)).contains(key) ||
-           keys_of(changes.front()).contains(key);
+  /// Tells which of the derived settings the document or --set give otherwise.
+  void note_replaced(const Phase& phase, const WrittenSettings& written, const DerivedSettings& derived) {
+    for (const import::Entry& entry : derived.node().entries) {
+      const core::OptionValue* value = written.settings().value(entry.key);
+      if (!written.say(entry.key) || value == nullptr) continue;
+      if (const std::string text = import::value_text(*value); text != entry.value.text)
+        expanded_.replaced.push_back(fmt::format("{}: {}={} instead of {}, for {}", phase.name, entry.key,
+                                                 entry.value.text, text, *derived.origin_of(entry.key)));
+    }
   }
 
-  void add_rollout(const Phase& phase, const std::vector<Node>& changes, std::int64_t replicas,
-                   RolloutExperiments& to) {
+  /// Refuses weights of another model, and a pool of GPUs of two kinds.
+  void check_phase(std::size_t index) const {
+    const Phase& phase = phases()[index];
+    if (phase.from) check_same_model(phase, "from", *phase.from, index);
+    const ExperimentConfig own = config(any_of(index));
+    for (std::size_t i = 0; i < index; ++i) {
+      if (!phases()[i].has_experiment() || phases()[i].pool != phase.pool) continue;
+      const core::compute::Gpu &a = own.configuration.gpu, &b = config(any_of(i)).configuration.gpu;
+      if (a.matrix_tflops != b.matrix_tflops || a.memory_gib != b.memory_gib || a.memory_gb_per_s != b.memory_gb_per_s)
+        fail_at(phase, written_[index].place_of({"cluster.gpu", kCluster}, phase.place),
+                fmt::format("its GPUs are others than those of '{}' on the same pool '{}'", phases()[i].name,
+                            pool_of(phase).name));
+    }
+  }
+
+  /// Refuses, at a key of a phase, that what one phase trains is used by another that has a model of other sizes. Pairs
+  /// of low rank do not count, as they are merged.
+  void check_same_model(const Phase& phase, const char* key, std::size_t trained, std::size_t used) const {
+    const core::workload::Model model = merged_model(sweep_.experiment(any_of(trained)));
+    core::workload::Model other = merged_model(sweep_.experiment(any_of(used)));
+    other.sequence = model.sequence;  // as many learned positions
+    const std::int64_t own = core::workload::model_parameters(model), others = core::workload::model_parameters(other);
+    if (own == others) return;
+    expanded_.file.fail(phase, key,
+                        fmt::format("'{}' and '{}' have models of different sizes, of {} and {} parameters: give both "
+                                    "the same 'model'",
+                                    phases()[trained].name, phases()[used].name, own, others));
+  }
+
+  /// Returns what a step of training or scoring has of the phase, and of the rollout unless the document says it.
+  DerivedSettings step_settings(const Phase& phase, const WrittenSettings& written) {
+    DerivedSettings derived = kind_settings(phase, written);
+    note_replaced(phase, written, derived);
+    if (rollout_ && !written.say(kBatch)) add_batch(phase, derived);
+    if (rollout_ && !written.say(kSequence)) add_sequence(phase, written, derived);
+    return derived;
+  }
+
+  void add_batch(const Phase& phase, DerivedSettings& derived) {
+    const Phase& rollout = phases()[*rollout_];
+    const std::int64_t samples = rollout.rollout.samples();
+    if (samples % phase.steps != 0)
+      expanded_.file.fail(phase, "steps",
+                          fmt::format("'steps' must divide the {} samples of '{}'", samples, rollout.name));
+    derived.set(
+        kBatch, samples / phase.steps,
+        fmt::format("the {} of '{}' in {}", counted(samples, "sample"), rollout.name, counted(phase.steps, "step")));
+    note(phase, fmt::format("{}={}", kBatch, samples / phase.steps));
+  }
+
+  void add_sequence(const Phase& phase, const WrittenSettings& written, DerivedSettings& derived) {
+    const Rollout& rollout = phases()[*rollout_].rollout;
+    const std::vector<std::int64_t>& tokens = expanded_.phases[*rollout_].rollout.tokens;
+    const std::int64_t cp = integer_of(written.settings(), kContext, 1),
+                       parts = cp * integer_of(written.settings(), kTensor, 1);
+    const std::int64_t padded = cp > 1 ? 2 * parts : parts;  // ranks of a context have two blocks of it
+    const std::int64_t response =
+        over(std::accumulate(tokens.begin(), tokens.end(), std::int64_t{0}), rollout.samples());
+    const std::int64_t sequence = over(rollout.prompt_tokens + response, padded) * padded;
+    derived.set(kSequence, sequence,
+                fmt::format("prompts of {} and responses of {} tokens on average of '{}', padded to a multiple of {}",
+                            rollout.prompt_tokens, response, phases()[*rollout_].name, padded));
+    note(phase, fmt::format("{}={}", kSequence, sequence));
+  }
+
+  void add_rollout(const Phase& phase, const WrittenSettings& written, const DerivedSettings& cluster,
+                   std::int64_t replicas, RolloutExperiments& to) {
     const Rollout& rollout = phase.rollout;
     to.replicas = replicas;
     for (const auto& tokens : dealt_out(to.tokens, replicas))
       to.decodings.push_back(decoding_of(tokens, rollout.prompt_tokens, rollout.concurrent));
     to.grid = decoding_grid(to.decodings);
-    const std::int64_t most = rollout.lengths.max_tokens, ended = std::count(to.tokens.begin(), to.tokens.end(), most);
-    if (ended > 0) note(phase, fmt::format("{} of {} responses end at max_tokens {}", ended, rollout.samples(), most));
-    const bool says_graphs = says(changes, kGraphs);
-    if (!says_graphs) note(phase, fmt::format("{}=all of decoding steps", kGraphs));
+    note_rollout(phase, written, to);
     const auto add_step = [&](const char* what, std::int64_t samples, std::int64_t sequence, std::int64_t cached) {
-      Change change(phase.place);
-      change.set(kInference, "generation").set(kSequence, sequence).set(kCached, cached);
-      change.set(kMicroBatch, samples).set(kBatch, samples * replicas);
-      change.set(kRecompute, "none").set(kSequenceParallel, "false").set(kZero, 0);
-      if (cached > 0 && !says_graphs) change.set(kGraphs, "all");
-      std::vector<Node> all = changes;
-      all.push_back(change.node());
-      return add(phase, fmt::format("{} {}x{}", what, samples, std::max(cached, sequence)), all);
+      return sweep_.add(phase, fmt::format("{} {}x{}", what, samples, std::max(cached, sequence)), written,
+                        {cluster, replica_settings(phase, written),
+                         pass_settings(phase, written, replicas, DecodingPoint{samples, cached}, sequence)});
     };
     for (std::size_t column = 0; column < to.grid.samples.size(); ++column) {
       to.decode.emplace_back();
@@ -343,10 +252,17 @@ class Expansion {
       for (const std::int64_t samples : one.prefills) together = std::max(together, samples);
     to.prefill_samples = std::clamp<std::int64_t>(rollout.prefill_tokens / rollout.prompt_tokens, 1, together);
     if (to.prefill_samples > 1) to.prefill_many = add_step("prefill", to.prefill_samples, rollout.prompt_tokens, 0);
-    to.is_pipeline = experiment_config(to.prefill_one).configuration.strategy.pp > 1;
+    to.is_pipeline = config(to.prefill_one).configuration.strategy.pp > 1;
   }
 
-  ExperimentConfig experiment_config(std::uint32_t id) const { return expanded_.sweep.experiments.at(id).config(); }
+  void note_rollout(const Phase& phase, const WrittenSettings& written, const RolloutExperiments& rollout) {
+    const std::int64_t most = phase.rollout.lengths.max_tokens,
+                       ended = std::count(rollout.tokens.begin(), rollout.tokens.end(), most);
+    if (ended > 0)
+      note(phase, fmt::format("{} of {} responses end at max_tokens {}", ended, phase.rollout.samples(), most));
+    if (!says_graphs(written)) note(phase, "strategy.stack.cuda_graphs=all of decoding steps");
+    note_replaced(phase, written, replica_settings(phase, written));
+  }
 
   /// Returns an experiment with the strategy of a phase.
   std::uint32_t any_of(std::size_t phase) const {
@@ -356,98 +272,87 @@ class Expansion {
 
   /// Returns the GPUs of the cluster that a pool has: pools lie one after the other.
   std::uint32_t first_gpu_of(std::size_t pool) const {
-    std::int64_t first = 0;
-    for (std::size_t i = 0; i < pool; ++i) first += expanded_.gpus_of_pools[i];
-    return static_cast<std::uint32_t>(first);
+    return static_cast<std::uint32_t>(
+        std::accumulate(expanded_.gpus_of_pools.begin(),
+                        expanded_.gpus_of_pools.begin() + static_cast<std::ptrdiff_t>(pool), std::int64_t{0}));
+  }
+
+  /// Returns the pool of a phase; on the cluster of `base`, or on the pool's own GPUs.
+  PoolOfModel pool_of_model(std::size_t phase, bool alone) const {
+    const std::size_t pool = phases()[phase].pool;
+    return {config(any_of(phase)), alone ? 0 : first_gpu_of(pool), expanded_.gpus_of_pools[pool]};
   }
 
   void add_transfer(std::size_t index) {
     const Phase& phase = phases()[index];
     TransferExperiments& to = expanded_.phases[index].transfer;
-    const Phase &from = phases()[*phase.from], &target = phases()[phase.to];
-    const ExperimentConfig trained = experiment_config(any_of(*phase.from)), used = experiment_config(any_of(phase.to));
-    const bool is_shared = from.pool == target.pool;
-    expanded_.phases[index].gpus =
-        expanded_.gpus_of_pools[target.pool] + (is_shared ? 0 : expanded_.gpus_of_pools[from.pool]);
-    to.weight_bytes = kWeightBytes * core::workload::model_parameters(trained.configuration.model);
-    check_same_model(phase, "to", trained, used, target);
-    for (const Phase* one : {&from, &target})
-      if (keys_of(with_dotted_keys(one->change)).contains("cluster"))
+    const std::size_t from = *phase.from, target = phase.to;
+    const bool is_shared = phases()[from].pool == phases()[target].pool;
+    check_same_model(phase, "to", from, target);
+    for (const auto& [end, key] : {std::pair{from, "from"}, {target, "to"}})
+      if (written_[end].change_says(kCluster))
         expanded_.file.fail(
-            phase, one == &from ? "from" : "to",
-            fmt::format("'{}' has a cluster of its own, and weights go over that of 'base'", one->name));
-    const WeightsRoute route = route_of(trained, used, is_shared, from, target, to);
+            phase, key,
+            fmt::format("'{}' has a cluster of its own, and weights go over that of 'base'", phases()[end].name));
+    const PoolOfModel trained = pool_of_model(from, is_shared), used = pool_of_model(target, is_shared);
+    const WeightsRoute route = weights_route(trained, used, is_shared);
+    expanded_.phases[index].gpus = used.gpus + (is_shared ? 0 : trained.gpus);
+    to.weight_bytes = kWeightBytes * core::workload::model_parameters(merged_model(sweep_.experiment(any_of(from))));
+    to.merged_rank = trained.config.configuration.model.lora_rank;
+    if (!route.moves()) return;
+    to.gathered_over = route.gatherers.empty() ? 1 : ranks_with_model(trained.config.configuration.strategy);
+    to.receivers = route.receivers.empty() ? 0 : used.gpus;
     to.buckets = over(to.weight_bytes, phase.bucket_bytes);
     to.bucket_bytes = over(to.weight_bytes, to.buckets);
-    if (!route.moves()) {
-      to.buckets = 0;
-      return;
-    }
+    add_bucket(index, route, is_shared ? used.gpus : gpus_of(base_.settings()));
+  }
+
+  void add_bucket(std::size_t index, const WeightsRoute& route, std::int64_t gpus) {
+    const Phase& phase = phases()[index];
+    TransferExperiments& to = expanded_.phases[index].transfer;
+    std::vector<DerivedSettings> derived;
+    if (gpus != gpus_of(base_.settings()))
+      derived.push_back(part_of_cluster(expanded_.file, phases()[phase.to], base_.settings(), gpus));
     const std::string path = fmt::format("weights of phase {}", index + 1);
-    std::vector<Node> changes{set_};
-    const Settings settings = settings_of(expanded_.file, {set_}, catalog_.get());
-    const std::int64_t gpus = is_shared ? expanded_.gpus_of_pools[target.pool] : all_gpus_;
-    if (gpus != gpus_of(settings)) changes.push_back(part_of_cluster(target, settings, gpus));
-    Change change(phase.place);
-    change.set("program.file", path);
-    if (!route.receivers.empty() && !says({set_}, kChunk)) {
-      change.set(kChunk, kPipelinedBytes);
+    DerivedSettings program(phase.place);
+    program.set("program.file", path, "its route");
+    if (!route.receivers.empty() && !base_.say(kChunk)) {
+      program.set(kChunk, kPipelinedBytes, "NCCL's buffer of a channel");
       note(phase, fmt::format("{}={}", kChunk, kPipelinedBytes));
     }
-    changes.push_back(change.node());
-    to.bucket = add(phase, "bucket", changes, {{path, weights_program(route, to.bucket_bytes)}});
+    derived.push_back(program);
+    to.bucket = sweep_.add(phase, "bucket", base_, derived, {{path, weights_program(route, to.bucket_bytes)}});
   }
 
-  WeightsRoute route_of(const ExperimentConfig& trained, const ExperimentConfig& used, bool is_shared,
-                        const Phase& from, const Phase& target, TransferExperiments& to) const {
-    const Strategy &a = trained.configuration.strategy, &b = used.configuration.strategy;
-    WeightsRoute route;
-    const bool same = a.tp == b.tp && a.pp == b.pp && a.ep == b.ep && a.etp == b.etp && a.cp == b.cp &&
-                      a.virtual_stages == b.virtual_stages && a.zero < 3;
-    if (is_shared && same) return route;
-    const std::uint32_t first = is_shared ? 0 : first_gpu_of(from.pool);
-    const std::int64_t per_stage = a.tp * a.cp * a.dp;
-    const std::int64_t shards = a.zero == 3 ? a.tp * a.shards() : std::max(a.tp, a.ep * a.etp);
-    to.gathered_over = shards * a.pp;
-    core::step::ParallelConfig layout;
-    layout.tp = a.tp, layout.cp = a.cp, layout.dp = a.dp, layout.pp = a.pp;
-    layout.placement = trained.configuration.placement;
-    const auto gpu = [&](std::int64_t rank) {
-      return first + core::step::gpu_of(layout, core::step::RankId(static_cast<std::uint32_t>(rank))).value();
-    };
-    for (std::int64_t group = 0; group < per_stage / shards && to.gathered_over > 1; ++group) {
-      route.gatherers.emplace_back();
-      for (std::int64_t stage = 0; stage < a.pp; ++stage)
-        for (std::int64_t shard = 0; shard < shards; ++shard)
-          route.gatherers.back().push_back(gpu(stage * per_stage + group * shards + shard));
-    }
-    if (is_shared) return route;
-    to.receivers = expanded_.gpus_of_pools[target.pool];
-    route.receivers = {gpu(0)};
-    for (std::uint32_t i = 0; i < to.receivers; ++i) route.receivers.push_back(first_gpu_of(target.pool) + i);
-    return route;
-  }
-
-  void finish_sweep() {
-    expanded_.sweep.inputs = inputs_;
-    for (Experiment& one : expanded_.sweep.experiments) one.inputs = inputs_;
-  }
-
-  std::vector<std::string> overrides_;
-  Node set_;  // what they say
-  ExtendedCatalog catalog_;
   ExpandedPhases expanded_;
-  std::int64_t all_gpus_ = 0;
-  std::set<std::string> set_keys_;              // of --set
-  std::optional<std::size_t> rollout_;          // the first phase that generates
-  std::map<std::string, std::string> assumed_;  // by phase
-  std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();
+  const TextsByPath& tables_;
+  Node set_;  // what --set says
+  ExtendedCatalog catalog_;
+  WrittenSettings base_;  // of all phases
+  PhaseSweep sweep_;
+  std::vector<WrittenSettings> written_;  // of each phase
+  std::optional<std::size_t> rollout_;    // the first phase that generates
 };
 
 }  // namespace
 
-ExpandedPhases expand(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog) {
-  return Expansion(std::move(file), overrides, catalog).run();
+ExpandedPhases expand(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog,
+                      const TextsByPath& tables) {
+  return Expansion(std::move(file), overrides, catalog, tables).run();
+}
+
+bool is_of_phases(const Sweep& sweep) {
+  return sweep.columns.size() == 2 && sweep.columns[0].name == "phase" && sweep.columns[1].name == "part";
+}
+
+ExpandedPhases expand_again(const Sweep& sweep, const Catalog& catalog) {
+  PhasesFile file = parse_phases(sweep.text, sweep.name + ".yaml");
+  const TextsByPath none;
+  const TextsByPath& tables = sweep.inputs ? static_cast<const TextsByPath&>(*sweep.inputs) : none;
+  ExpandedPhases expanded = expand(std::move(file), sweep.overrides, catalog, tables);
+  if (serialize(expanded.sweep) != serialize(sweep))
+    throw core::InputError("its document has become other experiments since", sweep.name);
+  return expanded;
 }
 
 }  // namespace manyworlds::experiments::phases

@@ -9,6 +9,7 @@
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/phases/decoding.hpp"
 #include "experiments/phases/decoding_grid.hpp"
+#include "experiments/phases/phase_sweep.hpp"
 #include "experiments/phases/phases_file.hpp"
 #include "experiments/sweep/experiment.hpp"
 
@@ -33,6 +34,7 @@ struct TransferExperiments {
   std::int64_t buckets = 0, bucket_bytes = 0;
   std::int64_t gathered_over = 1;       // ranks that hold the model together
   std::int64_t receivers = 0;           // GPUs that get a broadcast
+  std::int64_t merged_rank = 0;         // of the pairs that are merged into the weights; 0: there are none
   std::optional<std::uint32_t> bucket;  // id; nullopt: nothing moves
 };
 
@@ -49,12 +51,22 @@ struct ExpandedPhases {
   std::vector<PhaseExperiments> phases;     // as PhasesFile::phases
   std::vector<std::int64_t> gpus_of_pools;  // as PhasesFile::pools
   std::vector<std::string> notes;           // settings that follow from others, for people
+  std::vector<std::string> replaced;        // settings of the document that a phase has otherwise, and why
 };
 
 /// Makes the experiments. Steps of training and scoring that say neither their batch nor their sequence take those of
-/// the rollout: all its samples, over the phase's steps, at the mean of their lengths. Throws InputError with file,
-/// line and key: as read_sweep() does, for pools that are not the cluster's GPUs, for strategies that do not fill their
-/// pool, and for transfers between clusters that differ.
-ExpandedPhases expand(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog);
+/// the rollout: all its samples, over the phase's steps, at the mean of their lengths. Texts of tables that are not
+/// among `tables` are read from the disk, and kept with the sweep. Throws InputError with file, line and key: as
+/// read_sweep() does, for pools that are not the cluster's GPUs, for strategies that do not fill their pool, and for
+/// transfers between clusters that differ.
+ExpandedPhases expand(PhasesFile file, const std::vector<std::string>& overrides, const Catalog& catalog,
+                      const TextsByPath& tables = {});
+
+/// Returns whether expand() made a sweep.
+bool is_of_phases(const Sweep& sweep);
+
+/// Returns what expand() returned beside this sweep, which it made. Throws InputError where it cannot be made again: of
+/// a catalog or a cluster file that is not at hand, or of which it would now be another.
+ExpandedPhases expand_again(const Sweep& sweep, const Catalog& catalog);
 
 }  // namespace manyworlds::experiments::phases

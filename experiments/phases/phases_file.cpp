@@ -123,8 +123,10 @@ ResponseLengths read_lengths(const Node& node, const std::string& file) {
   if (const Node* seed = node.find("seed")) lengths.seed = integer_of(*seed, key + ".seed", 0, kMaxSeed);
   if (is_table) {
     lengths.form = Form::table;
-    const std::string path = import::read_line(*node.find("file"), key + ".file");
-    lengths.file = (std::filesystem::path(file).parent_path() / path).string();
+    const Node& path = *node.find("file");
+    lengths.file = import::read_line(path, key + ".file");
+    lengths.path = (std::filesystem::path(file).parent_path() / lengths.file).string();
+    lengths.line = path.line;
     return lengths;
   }
   lengths.form = Form::lognormal;

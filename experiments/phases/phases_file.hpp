@@ -24,7 +24,9 @@ struct ResponseLengths {
   enum class Form : std::uint8_t { constant, lognormal, table } form = Form::constant;
   std::int64_t tokens = 0;      // constant
   double mean = 0, sigma = 0;   // lognormal: mean, and standard deviation of the logarithm
-  std::string file;             // table: its path, as docs/formats.md describes it
+  std::string file;             // table (docs/formats.md): its path, as the document has it
+  std::string path;             // the same from the folder of the document
+  int line = 0;                 // of `file`
   std::int64_t seed = 1;        // of the order in which lengths come
   std::int64_t max_tokens = 0;  // none is longer; 0: no limit
 };

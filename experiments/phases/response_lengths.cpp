@@ -18,7 +18,7 @@ std::vector<std::int64_t> response_tokens(const ResponseLengths& lengths, std::i
       tokens = core::workload::lognormal_lengths(lengths.mean, lengths.sigma, lengths.seed, count);
       break;
     case ResponseLengths::Form::table:
-      tokens = core::workload::tabled_lengths(import::parse_document_lengths(table, lengths.file), lengths.seed, count);
+      tokens = core::workload::tabled_lengths(import::parse_document_lengths(table, lengths.path), lengths.seed, count);
       break;
   }
   const std::int64_t most = lengths.max_tokens > 0 ? lengths.max_tokens : std::int64_t{1} << 20;

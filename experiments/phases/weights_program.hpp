@@ -7,17 +7,10 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "experiments/phases/weights_route.hpp"
 
 namespace manyworlds::experiments::phases {
-
-/// Who takes part, as GPUs of the cluster.
-struct WeightsRoute {
-  std::vector<std::vector<std::uint32_t>> gatherers;  // groups that each hold the model together; empty: none gathers
-  std::vector<std::uint32_t> receivers;               // the first one sends, the others receive; empty: none is sent
-
-  bool moves() const { return !gatherers.empty() || !receivers.empty(); }
-};
 
 /// Returns the program file (docs/programs.md) of one bucket of `bytes`. The route must move something.
 std::string weights_program(const WeightsRoute& route, std::int64_t bytes);

@@ -111,6 +111,8 @@ class Text {
     for (std::size_t i = 0; i < file().phases.size(); ++i) text += notes_of(i);
     if (!expanded_.notes.empty())
       text += fmt::format("set unless the document does: {}\n", fmt::join(expanded_.notes, ", "));
+    if (!expanded_.replaced.empty())
+      text += fmt::format("set although the document has others: {}\n", fmt::join(expanded_.replaced, "; "));
     text +=
         is_synchronous()
             ? "assumed: a pool works on one phase at a time; what the controller does between phases is not counted\n"
@@ -166,11 +168,14 @@ class Text {
   std::string transfer_note(std::size_t index) const {
     const Phase& phase = file().phases[index];
     const TransferExperiments& from = expanded_.phases[index].transfer;
+    const std::string merged =
+        from.merged_rank > 0 ? fmt::format(", into which pairs of rank {} are merged in no time", from.merged_rank)
+                             : std::string();
     if (!from.bucket)
-      return fmt::format("{}: nothing moves: each rank has what it needs of the {} of weights\n", phase.name,
-                         gib_text(static_cast<double>(from.weight_bytes)));
-    std::string text =
-        fmt::format("{}: {} of weights in bf16", phase.name, gib_text(static_cast<double>(from.weight_bytes)));
+      return fmt::format("{}: nothing moves: each rank has what it needs of the {} of weights{}\n", phase.name,
+                         gib_text(static_cast<double>(from.weight_bytes)), merged);
+    std::string text = fmt::format("{}: {} of weights in bf16{}", phase.name,
+                                   gib_text(static_cast<double>(from.weight_bytes)), merged);
     if (from.gathered_over > 1) text += fmt::format(", gathered over {} ranks", from.gathered_over);
     if (from.receivers > 0) text += fmt::format(", broadcast to {} GPUs", from.receivers);
     return text + fmt::format("; {} {} of {}, one after the other, {} each\n", from.buckets,
@@ -203,7 +208,8 @@ Json transfer_json(const TransferExperiments& from) {
           {"buckets", from.buckets},
           {"bucket_bytes", from.buckets > 0 ? from.bucket_bytes : 0},
           {"gathered_over", from.gathered_over},
-          {"receivers", from.receivers}};
+          {"receivers", from.receivers},
+          {"merged_rank", from.merged_rank}};
 }
 
 Json phase_json(const ExpandedPhases& expanded, const Iteration& iteration, std::size_t index) {
@@ -256,6 +262,7 @@ std::string iteration_json(const ExpandedPhases& expanded, const Iteration& iter
               {"phases", Json::array()},
               {"pools", Json::array()},
               {"set", expanded.notes},
+              {"replaced", expanded.replaced},
               {"assumed", expanded.sweep.assumed}};
   for (std::size_t i = 0; i < expanded.file.phases.size(); ++i)
     object["phases"].push_back(phase_json(expanded, iteration, i));

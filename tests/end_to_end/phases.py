@@ -89,12 +89,39 @@ class Phases(unittest.TestCase):
         self.assertEqual(iteration(SMALL, "--set", "model.inference=scoring"), said)
         self.assertLess(iteration(SMALL, "--set", "model.layers=2"), said)
         two_replicas = SMALL.replace("base: {strategy.tp: 4", "base: {strategy.tp: 2")
-        rollouts = [told(two_replicas, "--set", f"strategy.zero={zero}")["phases"][0]["time_s"] for zero in (0, 3)]
-        self.assertEqual(*rollouts)
+        whole, sharded = (told(two_replicas, "--set", f"strategy.zero={zero}") for zero in (0, 3))
+        self.assertEqual(whole["phases"][0]["time_s"], sharded["phases"][0]["time_s"])
+        self.assertEqual(whole["replaced"], [])
+        self.assertEqual(sharded["replaced"], ["rollout: strategy.zero=0 instead of 3, for weights that each replica has whole "
+                                               "and gathers at no step"])
         cut = self.phases(SMALL.replace("response_tokens: 33", "response_tokens: 33, max_tokens: 20"), "--in-process", "-o", "cut")
         self.assertIn("rollout: 16 of 16 responses end at max_tokens 20", cut.stdout)
         fewer = self.phases(SMALL.replace("strategy.micro_batch: 1", "strategy.micro_batch: 1, strategy.global_batch: 4"), "--in-process")
         self.assertIn("update: trains 4 samples, of 16 that rollouts make", fewer.stdout)
+
+    def test_a_resumed_run_tells_its_iteration(self):
+        (self.directory / "lengths.csv").write_text("tokens,documents\n20,3\n40,1\n")
+        tabled = SMALL.replace("response_tokens: 33", "response_tokens: {file: lengths.csv}")
+        for text, name in ((SMALL, "plain"), (tabled, "tabled")):
+            words = ("--set", "strategy.micro_batch=2", "-o", name, "--in-process")
+            for form in ((), ("--json",)):
+                told = self.phases(text, *words, *form).stdout
+                self.assertEqual(run("resume", name, "--in-process", *form, directory=self.directory).stdout, told)
+        (self.directory / "lengths.csv").unlink()
+        self.assertIn("takes", run("resume", "tabled", "--in-process", directory=self.directory).stdout)
+
+    def test_pairs_of_low_rank_are_merged_before_a_model_generates_or_scores(self):
+        scoring = SMALL + "  - {name: policy, kind: scoring, from: update, on: trainers, base: {strategy.tp: 4, strategy.micro_batch: 1}}\n"
+        without = json.loads(self.phases(scoring, "--json", "-o", "without", "--in-process").stdout)
+        of_update = scoring.replace("strategy.micro_batch: 1}}\n", "strategy.micro_batch: 1, model.lora_rank: 16}}\n", 1)
+        for text, name, words in ((of_update, "update", ()), (scoring, "all", ("--set", "model.lora_rank=16"))):
+            told = json.loads(self.phases(text, "--json", "-o", "pairs-" + name, "--in-process", *words).stdout)
+            rollout, update, weights, policy = told["phases"]
+            self.assertEqual(rollout["time_s"], without["phases"][0]["time_s"])
+            self.assertEqual(policy["time_s"], without["phases"][3]["time_s"])
+            self.assertEqual(weights["transfer"], without["phases"][2]["transfer"] | {"merged_rank": 16})
+            self.assertLess(update["memory_peak_bytes"], without["phases"][1]["memory_peak_bytes"])
+        self.assertIn("into which pairs of rank 16 are merged", self.phases(of_update, "-o", "pairs-update", "--in-process").stdout)
 
     def test_another_layout_on_the_same_gpus_gathers_and_the_same_does_not(self):
         shared = SMALL.replace("pools: {trainers: 4, generators: 4}\n", "").replace(" on: generators,", "").replace(" on: trainers,", "")
@@ -118,6 +145,15 @@ class Phases(unittest.TestCase):
                  "phases.yaml:9: phase 'rollout': 'strategy.sequence_parallel' of a rollout follows from its kind"),
                 ("base: {strategy.tp: 2}", "base: {strategy.tp: 2, strategy.cp: 2}",
                  "phases.yaml:9: phase 'rollout': 'strategy.cp' of a rollout must be 1, not 2"),
+                ("fidelity: analytic", "fidelity: analytic\n  strategy: {cp: 2}",
+                 "phases.yaml:6: phase 'rollout': 'strategy.cp' of a rollout must be 1, not 2"),
+                ("strategy.micro_batch: 1}", "\n     strategy.micro_batch: 3}",
+                 "phases.yaml:11: phase 'update': 'strategy.micro_batch' violates rule batch_by_replicas: global_batch must be a multiple of "
+                 "dp x micro_batch: global_batch 16, dp x micro_batch 3; global_batch 16 follows from the 16 samples of 'rollout' in 1 step"),
+                ("response_tokens: 33", "response_tokens: {file: none.csv}",
+                 "phases.yaml:8: phase 'rollout': 'response_tokens.file': none.csv: cannot be read"),
+                ("base: {strategy.tp: 2}", "base: {strategy.tp: 2, model.layers: 2}",
+                 "phases.yaml:11: phase 'weights': 'update' and 'rollout' have models of different sizes"),
                 ("kind: training, on: trainers,", "kind: scoring, from: other, on: trainers,", "'from': unknown phase 'other'"),
                 ("from: update", "from: updat", "phases.yaml:11: 'from': unknown phase 'updat'; did you mean 'update'"),
                 ("bucket: 64MiB", "steps: 2", "it is of training and scoring, and this phase is of kind transfer")):
@@ -125,6 +161,8 @@ class Phases(unittest.TestCase):
             done = self.phases(SMALL.replace(old, new, 1), "--in-process", expect=2)
             self.assertIn(message, done.stderr)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+        done = self.phases(SMALL, "--set", "strategy.cp=2", "--in-process", expect=2)
+        self.assertIn("phases: --set strategy.cp=2: phase 'rollout': 'strategy.cp' of a rollout must be 1, not 2", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,13 @@
 // `manyworlds phases FILE`: one iteration of reinforcement learning, as a run of the experiments of its phases and
 // arithmetic on their results.
-#include <fmt/format.h>
-
-#include <iostream>
-
-#include "core/base/error.hpp"
 #include "experiments/phases/expanded_phases.hpp"
 #include "experiments/text/text.hpp"
 #include "farm/cli/options/shared_options.hpp"
 #include "farm/cli/parsing/command.hpp"
-#include "farm/phases/phases_report.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/verbs/simulate/phases_run.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
@@ -39,16 +34,8 @@ int run_phases(const Invocation& invocation) {
   refuse_guesses(*parsed, expanded.sweep);
   const RunOptions run = read_run_options(*parsed, run_directory_of(*parsed, expanded.sweep.name));
   check_preconditions(run);
-  bool failed = false;
-  const auto report = [&](const io::Results& results) {
-    const phases::Iteration iteration = phases::iteration_of(expanded, results);
-    failed = iteration.problem() != nullptr;
-    std::cout << (parsed->count("json") > 0 ? iteration_json(expanded, iteration)
-                                            : iteration_text(expanded, iteration));
-  };
-  const int code =
-      run_sweep_job(run, serialize_job(expanded.sweep, {!no_sharing(*parsed), {}}), report, *invocation.zygote);
-  return code == kExitDone && failed ? kExitFailed : code;
+  return run_phases_job(run, expanded, serialize_job(expanded.sweep, {!no_sharing(*parsed), {}}),
+                        parsed->count("json") > 0, *invocation.zygote);
 }
 
 }  // namespace

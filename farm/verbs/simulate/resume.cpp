@@ -1,13 +1,48 @@
 // `manyworlds resume RUN_DIR`: continues an interrupted sweep.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <optional>
+
 #include "core/base/error.hpp"
+#include "experiments/phases/expanded_phases.hpp"
 #include "farm/cli/options/shared_options.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
 #include "farm/sweep/sweep_run.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/verbs/simulate/phases_run.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
+
+/// Returns the sweep of a job if `manyworlds phases` made it.
+std::optional<experiments::Sweep> sweep_of_phases(const std::string& serialized) {
+  experiments::Sweep sweep = experiments::deserialize(parse_job(serialized).sweep);
+  if (!experiments::phases::is_of_phases(sweep)) return std::nullopt;
+  return sweep;
+}
+
+/// Goes on with a run of `manyworlds phases`. What it was made of is in the run directory, but for catalogs and cluster
+/// files of the user's own: without these, the line that began it is what tells the iteration.
+int resume_phases(const RunOptions& run, const experiments::Sweep& sweep, const std::string& serialized, bool json,
+                  Zygote& zygote) {
+  std::optional<experiments::phases::ExpandedPhases> expanded;
+  std::string reason;
+  try {
+    expanded = experiments::phases::expand_again(sweep, experiments::Catalog());
+  } catch (const core::InputError& error) {
+    reason = error.what();
+  }
+  if (expanded) return run_phases_job(run, *expanded, serialized, json, zygote);
+  const auto report = [&](const io::Results&) {
+    std::cout << fmt::format(
+        "{} has run; `manyworlds phases FILE -o {}`, as it was begun, tells its iteration, which cannot be told "
+        "here ({})\n",
+        sweep.name, run.directory.string(), reason);
+  };
+  return run_sweep_job(run, serialized, report, zygote);
+}
 
 int run_resume(const Invocation& invocation) {
   cxxopts::Options options("manyworlds resume", "Continues an interrupted sweep.");
@@ -33,6 +68,8 @@ int run_resume(const Invocation& invocation) {
         run.directory.string());
   if (!share) run.store = "none";
   check_preconditions(run);
+  if (const auto sweep = sweep_of_phases(serialized))
+    return resume_phases(run, *sweep, serialized, json, *invocation.zygote);
   return run_sweep_job(run, serialized, json, *invocation.zygote);
 }
 

@@ -1,0 +1,29 @@
+// What the kind of a phase decides of its experiments, whatever else is written.
+#pragma once
+
+#include <cstdint>
+
+#include "experiments/phases/decoding_grid.hpp"
+#include "experiments/phases/phase_settings.hpp"
+#include "experiments/phases/phases_file.hpp"
+
+namespace manyworlds::experiments::phases {
+
+/// Returns what a step of training or scoring has.
+DerivedSettings kind_settings(const Phase& phase, const WrittenSettings& written);
+
+/// Returns what all passes of a rollout have.
+DerivedSettings replica_settings(const Phase& phase, const WrittenSettings& written);
+
+/// Returns what one pass of each of a rollout's replicas has: so many samples with so many tokens in their caches, and
+/// `sequence` new ones.
+DerivedSettings pass_settings(const Phase& phase, const WrittenSettings& written, std::int64_t replicas,
+                              const DecodingPoint& point, std::int64_t sequence);
+
+/// Throws InputError for settings that a rollout gives itself and may not, and for a cache that ranks would share.
+void refuse_what_follows(const Phase& phase, const WrittenSettings& written);
+
+/// Whether the document or --set say how decoding steps are launched; else it is by CUDA graphs, as engines do it.
+bool says_graphs(const WrittenSettings& written);
+
+}  // namespace manyworlds::experiments::phases
