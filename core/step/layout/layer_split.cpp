@@ -76,14 +76,17 @@ class StageParameters {
       : last_(static_cast<std::size_t>(configuration.strategy.stages().count() - 1)) {
     const Model& model = configuration.model;
     const Strategy& strategy = configuration.strategy;
-    const auto trained = [&](LayerKind kind) {
-      return workload::trained_layer_parameters(model, strategy, kind).total();
+    const bool trains = !workload::is_inference(model);
+    const auto counted = [&](LayerKind kind) {
+      return (trains ? workload::trained_layer_parameters(model, strategy, kind)
+                     : workload::layer_parameters(model, strategy, kind))
+          .total();
     };
-    layers_ = sums_over_layers(model, trained);
+    layers_ = sums_over_layers(model, counted);
     if (model.mtp_layers > 0)
       behind_ =
-          model.mtp_layers * trained(workload::mtp_kind(model)) + workload::table_copy_parameters(model, strategy);
-    if (workload::is_frozen(model)) return;
+          model.mtp_layers * counted(workload::mtp_kind(model)) + workload::table_copy_parameters(model, strategy);
+    if (trains && workload::is_frozen(model)) return;
     embedding_ = workload::embedding_parameters(model, strategy.tp);
     behind_ += workload::head_parameters(model, strategy.tp, false);
   }

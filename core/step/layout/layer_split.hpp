@@ -26,10 +26,11 @@ std::vector<std::int64_t> split_layers(const Configuration& configuration);
 /// Returns what a virtual stage with layers `begin` to `end` - 1 weighs under a split, embedding, head and layers for
 /// multi-token prediction included.
 ///
-/// by_parameters: trained parameters of a rank; the table of the head counts even where it is the embedding's, as
-/// DeepSpeed counts it. by_time: picoseconds of the kernels of one forward and one backward pass, recomputation
-/// included, of the slowest of its ranks; neither collectives nor launches. by_memory: bytes of the peak footprint of
-/// the rank that needs most of them, with the micro-batches that its schedule holds.
+/// by_parameters: trained parameters of a rank, and of a step that is a forward pass alone all of them; the table of
+/// the head counts even where it is the embedding's, as DeepSpeed counts it. by_time: picoseconds of the kernels of one
+/// forward and one backward pass, recomputation included, of the slowest of its ranks; neither collectives nor
+/// launches. by_memory: bytes of the peak footprint of the rank that needs most of them, with the micro-batches that
+/// its schedule holds.
 std::int64_t stage_weight(const Configuration& configuration, workload::LayerSplit split, std::size_t stage,
                           std::int64_t begin, std::int64_t end);
 

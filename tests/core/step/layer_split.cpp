@@ -250,6 +250,18 @@ TEST_CASE("of splits that are as good, layers are dealt out evenly") {
   CHECK(layers == Layers{1, 1, 1, 1, 1, 1, 2, 2});
 }
 
+TEST_CASE("a forward pass alone is split by all parameters, as the step that trains them") {
+  step::Configuration configuration = config_of({}, 1, 4, 8);
+  configuration.model.layers = 14;
+  configuration.model.vocabulary = 16'384;
+  configuration.strategy.split = LayerSplit::by_parameters;
+  const Layers trained = step::split_layers(configuration);
+  for (const workload::Inference inference : {workload::Inference::scoring, workload::Inference::generation}) {
+    configuration.model.inference = inference;
+    CHECK(step::split_layers(configuration) == trained);
+  }
+}
+
 TEST_CASE("a configuration whose layers are not listed is not laid out") {
   step::Configuration configuration = config_of({}, 1, 4, 8);
   configuration.strategy.split = LayerSplit::by_time;
