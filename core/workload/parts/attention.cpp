@@ -25,6 +25,8 @@ const OptionTable<AttentionOptions>& attention_options() {
              "what attention returns is multiplied by a gate for each element, or for each head"),
       choice("norm_weights", &AttentionOptions::norm_weights, {"head", "all_heads"},
              "weights of query_key_norm: of one head, the same for all, or of all heads"),
+      option("value_width", &AttentionOptions::value_width,
+             "width of a head's values, without latent attention; 0: as that of its keys", {0, 65'536}),
   };
   return table;
 }
@@ -53,13 +55,13 @@ class SelfAttention final : public LayerPart {
   /// Beside latent attention there are none.
   PartParameters lora_parameters(const Model& model) const override {
     if (model.is_latent()) return {};
-    const std::int64_t heads = model.heads * model.head_width(), queries = heads + gate_width(model, model.heads),
-                       keys = model.kv() * model.head_width();
-    return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, queries + 2 * keys) +
+    const std::int64_t queries = model.heads * model.head_width() + gate_width(model, model.heads),
+                       keys = model.kv() * model.head_width(), values = model.kv() * value_width(model);
+    return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, queries + keys + values) +
             pair_parameters(model, lora_weight::linear_q, model.hidden, queries) +
             pair_parameters(model, lora_weight::linear_k, model.hidden, keys) +
-            pair_parameters(model, lora_weight::linear_v, model.hidden, keys) +
-            pair_parameters(model, lora_weight::linear_proj, heads, model.hidden)};
+            pair_parameters(model, lora_weight::linear_v, model.hidden, values) +
+            pair_parameters(model, lora_weight::linear_proj, model.heads * value_width(model), model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
@@ -69,11 +71,16 @@ class SelfAttention final : public LayerPart {
   PartFormulas formulas(const Model& model) const override {
     const std::string core = " + 2 * pairs * heads * (key_width + value_width)";
     if (model.is_latent()) return latent_formulas(model, core);
-    const std::string columns = fmt::format("(2 * heads + 2 * kv_heads{}) * head_dim",
-                                            options_.output_gate == OutputGate::elements ? " + heads" : "");
+    const char* gated = options_.output_gate == OutputGate::elements ? " + heads" : "";
+    const std::string columns =
+        options_.value_width == 0
+            ? fmt::format("(2 * heads + 2 * kv_heads{}) * head_dim", gated)
+            : fmt::format("((heads + kv_heads) * head_dim + (heads + kv_heads{}) * value_width)", gated);
     const std::string gate = options_.output_gate == OutputGate::heads ? " + hidden * heads" : "";
     std::string parameters = "hidden * " + columns + gate;
-    if (has_biases(model)) parameters += " + (heads + 2 * kv_heads) * head_dim";
+    if (has_biases(model))
+      parameters += options_.value_width == 0 ? " + (heads + 2 * kv_heads) * head_dim"
+                                              : " + (heads + kv_heads) * head_dim + kv_heads * value_width";
     if (model.biases) parameters += " + hidden";
     if (options_.sinks) parameters += " + heads";
     if (model.query_key_norm)
@@ -142,10 +149,22 @@ class SelfAttention final : public LayerPart {
   RankShapes shapes_of(const PartOnRank& on) const {
     RankShapes shapes = on.shapes;
     add_attention_shapes(shapes, on.model, on.strategy, on.kind);
+    if (!on.model.is_latent()) shapes.value_dim = value_width(on.model);
     if (options_.chunk > 0 && options_.chunk < shapes.keys)  // a token sees those before it in its own chunk
       shapes.pairs = options_.chunk * shapes.sequence / 2, shapes.window = options_.chunk;
-    if (!options_.causal) shapes.pairs = shapes.sequence * shapes.keys, shapes.cut_by_mask = false;
+    if (!options_.causal) see_both_sides(shapes);
     return shapes;
+  }
+
+  /// A token sees all tokens, or those of a window around it, as many before it as behind it: of n tokens each sees
+  /// 2 r + 1, but for r (r + 1) pairs that both ends lack. Tiles are as many as those of a window that looks back.
+  static void see_both_sides(RankShapes& shapes) {
+    if (shapes.window == 0) {
+      shapes.pairs = shapes.sequence * shapes.keys, shapes.cut_by_mask = false;
+      return;
+    }
+    const std::int64_t side = std::min((shapes.window - 1) / 2, shapes.keys - 1);
+    shapes.pairs = (shapes.keys * (2 * side + 1) - side * (side + 1)) * shapes.sequence / shapes.keys;
   }
 
   static PartFormulas latent_formulas(const Model& model, const std::string& core) {
@@ -159,12 +178,18 @@ class SelfAttention final : public LayerPart {
   /// Returns the columns of the gate's matrix if there are so many heads.
   std::int64_t gate_width(const Model& model, std::int64_t heads) const {
     if (options_.output_gate == OutputGate::none) return 0;
-    return options_.output_gate == OutputGate::heads ? heads : heads * model.value_width();
+    return options_.output_gate == OutputGate::heads ? heads : heads * value_width(model);
+  }
+
+  std::int64_t value_width(const Model& model) const {
+    return !model.is_latent() && options_.value_width > 0 ? options_.value_width : model.value_width();
   }
 
   PartParameters multi_head_parameters(const Model& model) const {
-    const std::int64_t query = model.heads * model.head_width(), key = model.kv() * model.head_width();
-    PartParameters counts{model.hidden * (2 * query + 2 * key) + (has_biases(model) ? query + 2 * key : 0), 0};
+    const std::int64_t query = model.heads * model.head_width(), key = model.kv() * model.head_width(),
+                       value = model.kv() * value_width(model), output = model.heads * value_width(model);
+    PartParameters counts{model.hidden * (query + key + value + output) + (has_biases(model) ? query + key + value : 0),
+                          0};
     if (model.query_key_norm)
       counts.replicated = options_.norm_weights == NormWeights::head ? 2 * model.head_width() : query + key;
     return counts;

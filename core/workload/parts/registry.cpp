@@ -6,6 +6,7 @@ namespace manyworlds::core::workload {
 // clang-format off
 #define MANYWORLDS_PART_TYPES(entry) \
   entry(attention)                   \
+  entry(parallel_attention)          \
   entry(sparse_attention)            \
   entry(compressed_attention)        \
   entry(hyper_connection)            \
