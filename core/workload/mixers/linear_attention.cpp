@@ -77,15 +77,12 @@ class LinearAttentionPart final : public Mixer {
 
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
-    const std::int64_t tp = shapes.tensor_parallel, values = mixer_.values() / tp, columns = mixer_.projected() / tp;
-    operators.push_back(column_parallel(shapes, {"mixer_in", shapes.hidden, columns, false, on.dtype()}));
-    mark_input_from(operators.back(), recompute::layernorm);
-    const bool shares = on.strategy.cp > 1;
-    if (shares) operators.push_back(tokens_to_heads(shapes.tokens, {{columns}}, true));
+    const std::int64_t tp = shapes.tensor_parallel, values = mixer_.values() / tp;
+    add_traded_input(operators, on, mixer_.projected() / tp);
     operators.push_back(attention(on));
-    if (shares) operators.push_back(heads_to_tokens(shapes.tokens, values));
+    if (on.strategy.cp > 1) operators.push_back(heads_to_tokens(shapes.tokens, values));
     operators.push_back(output_norm(on.model, shapes, values));
-    operators.push_back(row_parallel(shapes, {"mixer_out", values, shapes.hidden, false, on.dtype()}));
+    operators.push_back(mixer_output(on, values));
   }
 
   /// Gradients of the projections' output and of queries, keys and values, in 16 bits; states and their gradients in

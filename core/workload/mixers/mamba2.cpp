@@ -101,14 +101,12 @@ class Mamba2Part final : public Mixer {
   void add_operators(std::vector<Operator>& operators, const PartOnRank& on) const override {
     const RankShapes& shapes = on.shapes;
     const std::int64_t tp = shapes.tensor_parallel, cp = on.strategy.cp, width = mixer_.width() / tp;
-    operators.push_back(
-        column_parallel(shapes, {"mixer_in", shapes.hidden, mixer_.projected() / tp, false, on.dtype()}));
-    mark_input_from(operators.back(), recompute::layernorm);
+    add_mixer_input(operators, on, mixer_.projected() / tp);
     if (cp > 1) operators.push_back(to_heads(shapes, cp));
     operators.push_back(scan(on));
     if (cp > 1) operators.push_back(heads_to_tokens(shapes.tokens, width));
     operators.push_back(gated_norm(KernelClass::state_space, shapes.tokens * width));
-    operators.push_back(row_parallel(shapes, {"mixer_out", width, shapes.hidden, false, on.dtype()}));
+    operators.push_back(mixer_output(on, width));
   }
 
   /// Gradients of the projection's output, the convolution's output again and its gradient, in 16 bits; states and

@@ -2,6 +2,9 @@
 // gated norm.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "core/workload/model/token_trade.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/operators/part.hpp"
@@ -16,6 +19,13 @@ class Mixer : public LayerPart, public TradesTokens {
   }
   Modules data_part() const override { return data_part::mixer; }
 };
+
+/// Adds the projection of a mixer's input to `columns` on this rank.
+void add_mixer_input(std::vector<Operator>& operators, const PartOnRank& on, std::int64_t columns);
+/// The same, and the trade of these columns' tokens for heads, all in one tensor, if there are context-parallel ranks.
+void add_traded_input(std::vector<Operator>& operators, const PartOnRank& on, std::int64_t columns);
+/// Returns the projection of a mixer's output, of `width` on this rank.
+Operator mixer_output(const PartOnRank& on, std::int64_t width);
 
 /// Adds the causal convolution over few tokens of `elements`, with its activation function: read and written once, by a
 /// kernel of this class, at half of the memory bandwidth. Measured are mamba_ssm's on H100, at 45 to 47 % forward and
