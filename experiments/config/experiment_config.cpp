@@ -18,6 +18,9 @@
 namespace manyworlds::experiments {
 namespace {
 
+/// Of the only node where no NIC is given: nothing leaves it, so that all rates give the same step.
+constexpr double kUnusedNicGbps = 100;
+
 using core::choice;
 using core::option;
 using core::OptionInfo;
@@ -285,6 +288,8 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   ExperimentConfig config;
   config.inputs = std::move(inputs);
   config.cluster = from_settings(cluster_options(), settings, "cluster.");
+  if (config.cluster.nic_gbps == 0 && config.cluster.nodes == 1 && settings.text("topology") != "graph")
+    config.cluster.nic_gbps = kUnusedNicGbps;
   config.power = from_settings(power_options(), settings, "cluster.gpu.");
   config.machine_power = from_settings(machine_power_options(), settings, "cluster.");
   config.price = from_settings(price_options(), settings, "cluster.");

@@ -62,6 +62,14 @@ bool step_needs(const std::string& key) {
          !key.starts_with(kSectionNotNeededByStep);
 }
 
+/// Returns whether there is one node, which no traffic leaves; hot experts are weighed against the NIC all the same.
+bool is_one_node(const Settings& settings) {
+  const core::OptionValue *nodes = settings.value("cluster.nodes"), *hot = settings.value("strategy.hot_experts");
+  const bool more = std::any_of(std::begin(kNodeGroups), std::end(kNodeGroups),
+                                [&](const std::string& group) { return settings.has_below("cluster." + group); });
+  return !more && nodes != nullptr && std::get<std::int64_t>(*nodes) == 1 && (hot == nullptr || !std::get<bool>(*hot));
+}
+
 void collect_plain_keys(const Section& section, const std::string& path, std::vector<std::string>& keys) {
   if (section.choices.empty())
     for (const OptionInfo& info : section.options)
@@ -108,7 +116,7 @@ std::pair<std::string, std::string> missing_in(const Settings& settings, Scope s
       const bool single_gpu_node = std::get<std::int64_t>(settings.at("cluster.gpus_per_node")) == 1;
       const bool graph_is_read = std::get<std::string>(settings.at("topology")) == "graph";  // rates are the file's
       if ((single_gpu_node || graph_is_read) && key == "cluster.gpu.scale_up_gb_per_s") continue;
-      if (graph_is_read && key == "cluster.nic_gbps") continue;
+      if (key == "cluster.nic_gbps" && (graph_is_read || is_one_node(settings))) continue;
       const core::OptionValue* described = settings.value("model.architecture");
       if (key == "model.heads" && described != nullptr && !std::get<std::string>(*described).empty()) continue;
       if (!step_needs(key) || (key.starts_with("model.") && has_programs(settings))) continue;

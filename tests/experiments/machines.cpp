@@ -145,6 +145,25 @@ TEST_CASE("what is not told of more nodes is not there, and what is missing is a
   REQUIRE(axis.experiments.size() + axis.excluded.size() == 2);
 }
 
+TEST_CASE("one node needs no rate of a NIC, which changes no step there, and more nodes do") {
+  const auto text = [](const std::string& machines) {
+    return "base:\n  model: {like: gpt3-125m}\n  cluster: {gpu: h100_sxm, gpus_per_node: 8, " + machines +
+           "}\n  strategy: {tp: 2, pp: 2, micro_batch: 1, global_batch: 16}\n";
+  };
+  GraphCache graphs;
+  core::step::SimulationContext context;
+  core::step::IsolatedResults isolated;
+  const auto step = [&](const std::string& machines) {
+    const Sweep sweep = read(text(machines));
+    return context.run(context.compile(configure(sweep.experiments[0], graphs)), isolated).step_ps;
+  };
+  const auto without = step("nodes: 1");
+  for (const char* rate : {"1", "100", "400"}) CHECK(step(std::string("nodes: 1, nic_gbps: ") + rate) == without);
+  CHECK_THROWS_WITH(read(text("nodes: 2")), Contains("'cluster.nic_gbps' is missing"));
+  CHECK_THROWS_WITH(read(text("nodes: 1, second: {nodes: 1, gpu: a100_80}")),
+                    Contains("'cluster.nic_gbps' is missing"));
+}
+
 TEST_CASE("measured times are refused where GPUs are not alike") {
   ExperimentConfig mixed = config_with({"faults.slow_gpus=gpu0=0.5"});
   mixed.has_measured_kernels = true;
