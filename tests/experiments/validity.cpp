@@ -61,10 +61,6 @@ const std::vector<Breach> kBreaches{
      {"strategy.cp=2", "strategy.tp=1",
       "model.architecture={networks: {a: {blocks: {a: mlp}, layers: aaa}, b: {blocks: {a: {cross_attention: {keys: "
       "31}}}, layers: a}}}"}},
-    {"context_of_index",
-     {"strategy.cp=2", "strategy.tp=1",
-      "model.architecture={blocks: {a: {sparse_attention: {index_heads: 2, attention: latent, kv_rank: 16, rotary_dim: "
-      "8}}}, layers: aaaa}"}},
     {"heads_of_mixers",
      {"strategy.cp=2", "strategy.tp=1", "model.architecture={blocks: {a: {mamba2: {heads: 3}}}, layers: aaaa}"}},
     {"heads_of_mixers",

@@ -154,6 +154,7 @@ TEST_CASE("ranks that share images and texts take as long composed as with all p
       check_step(configuration_of({std::string("strategy.cp_comm=") + exchange}, each));
     }
   for (const std::string& each : {joint, cross}) check_step(configuration_of({"strategy.cp_comm=ulysses"}, each));
+  check_step(configuration_of({}, sparse));
   check_step(configuration_of({"strategy.cp_comm=all_gather"}, sparse));
   check_step(configuration_of({"strategy.cp_comm=all_gather", "strategy.sequence_parallel=true"}, sparse));
 }

@@ -75,7 +75,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
           configuration.model.has_experts() || workload::has_tables(configuration.model) ||
               (configuration.model.teacher && configuration.model.teacher->has_experts()),
           s.cp_comm == ContextExchange::ring || s.cp_comm == ContextExchange::gathered_blocks,
-          s.cp_comm != ContextExchange::ring || workload::trades_tokens(configuration.model),
+          s.cp_comm != ContextExchange::ring || workload::exchanges_tokens(configuration.model),
           s.virtual_stages > 1 && s.stage_placement() == workload::StagePlacement::loop,
           depends_on_network(configuration),
           workload::expert_ranks_differ(configuration.model, configuration.strategy),

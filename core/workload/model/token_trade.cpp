@@ -4,11 +4,13 @@
 
 namespace manyworlds::core::workload {
 
-bool trades_tokens(const Model& model) {
+bool exchanges_tokens(const Model& model) {
   if (!model.architecture) return false;
   for (const Block& block : model.architecture->blocks)
     for (const Branch& branch : block.branches)
-      if (dynamic_cast<const TradesTokens*>(branch.part.get()) != nullptr) return true;
+      if (dynamic_cast<const TradesTokens*>(branch.part.get()) != nullptr ||
+          dynamic_cast<const GathersTokens*>(branch.part.get()) != nullptr)
+        return true;
   return false;
 }
 

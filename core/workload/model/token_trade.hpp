@@ -1,4 +1,5 @@
-// Parts that context-parallel ranks share by heads: each rank trades its share of the tokens for a share of the heads.
+// Parts whose context-parallel ranks exchange what they need in a way of their own, however attention exchanges keys:
+// each rank trades its share of the tokens for a share of the heads, or gathers what it needs of all tokens.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,16 @@ class TradesTokens {
   virtual std::string undivided_size(std::int64_t tp, std::int64_t cp) const = 0;
 };
 
-/// Whether a part of the model trades tokens.
-bool trades_tokens(const Model& model);
+/// What a LayerPart is, besides, whose context-parallel ranks gather columns of all tokens.
+class GathersTokens {
+ public:
+  GathersTokens() = default;
+  GathersTokens(const GathersTokens&) = delete;
+  GathersTokens& operator=(const GathersTokens&) = delete;
+  virtual ~GathersTokens() = default;
+};
+
+/// Whether a part of the model trades or gathers tokens.
+bool exchanges_tokens(const Model& model);
 
 }  // namespace manyworlds::core::workload

@@ -4,12 +4,13 @@
 // core/transformer/experimental_attention_variant/dsa.py: parallel_mode "duplicated", inputs are gathered). The index
 // learns from the distribution of attention alone: its inputs have no gradient from it. Context-parallel ranks gather
 // the narrow keys and the index's keys of all tokens, keep them, and have the scores of their own queries with all of
-// these (dsa.py @d98e8a6, which has cp_comm_type allgather alone).
+// these, whatever cp_comm is (dsa.py @d98e8a6, which has cp_comm_type allgather alone).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "core/workload/model/token_trade.hpp"
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/part.hpp"
@@ -39,7 +40,7 @@ const OptionTable<SparseAttention>& sparse_attention_options() {
   return table;
 }
 
-class SparseAttentionPart final : public LayerPart {
+class SparseAttentionPart final : public LayerPart, public GathersTokens {
  public:
   explicit SparseAttentionPart(const SparseAttention& options) : options_(options) {}
 

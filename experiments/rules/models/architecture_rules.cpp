@@ -94,15 +94,6 @@ Violation undivided_context(const Architecture& architecture, const Strategy& st
   });
 }
 
-/// Returns a violation if an index would select among keys that are not all gathered.
-Violation index_without_keys(const Architecture& architecture, const Strategy& strategy) {
-  if (strategy.cp_comm == core::workload::ContextExchange::all_gather) return std::nullopt;
-  return first_violation(architecture, [](const Block& block, const Branch& branch) -> Violation {
-    if (branch.type != "sparse_attention") return std::nullopt;
-    return fmt::format("block '{}' has {}", block.name, branch.type);
-  });
-}
-
 /// Returns a violation if a network is read across stages, through all of which its output would have to go.
 Violation cut_networks(const Architecture& architecture, const Strategy& strategy) {
   if (strategy.stages().count() == 1) return std::nullopt;
@@ -218,15 +209,6 @@ std::vector<Rule> architecture_rules() {
              const Architecture* architecture = architecture_of(e);
              if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
              return undivided_context(*architecture, e.configuration.strategy);
-           }),
-      rule("context_of_index", "strategy.cp_comm",
-           "sparse attention with cp > 1 needs cp_comm all_gather: its index scores the keys of all ranks",
-           {"Megatron-LM @d98e8a6, core/transformer/transformer_config.py, __post_init__(): DSAttention context "
-            "parallelism supports cp_comm_type allgather only"},
-           [](const ExperimentConfig& e) -> Violation {
-             const Architecture* architecture = architecture_of(e);
-             if (architecture == nullptr || e.configuration.strategy.cp == 1) return std::nullopt;
-             return index_without_keys(*architecture, e.configuration.strategy);
            }),
       rule("window_of_part", "model.window",
            "window is of attention to all tokens before: what sparse and compressed attention read are index_keys and "
