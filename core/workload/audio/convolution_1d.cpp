@@ -97,7 +97,7 @@ class Convolution1dPart final : public LayerPart, public ReshapesStream {
     return options_.input_gradient ? input_bytes(on) : 0;
   }
 
-  PartInput input(const PartOnRank& on) const override { return {input_bytes(on), true}; }
+  PartInput input(const PartOnRank& on) const override { return {input_bytes(on), input_bytes(on)}; }
 
  private:
   std::int64_t inputs(const Model& model) const { return options_.inputs > 0 ? options_.inputs : model.hidden; }

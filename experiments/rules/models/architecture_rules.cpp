@@ -179,8 +179,8 @@ std::vector<Rule> architecture_rules() {
              return architecture == nullptr ? std::nullopt : undivided_tokens(*architecture, e.configuration.strategy);
            }),
       rule("context_of_states", "strategy.cp",
-           "cp > 1 is for parts whose ranks can share the tokens of a sample: not compressed attention, nor parts of "
-           "networks of images",
+           "cp > 1 is for parts whose ranks can share the tokens of a sample: not compressed attention, attention by "
+           "distances, nor parts whose windows reach over the border of a rank's rows or tokens",
            {"by construction; Megatron-LM's dev branch @d48bd6b, core/transformer/transformer_config.py: of compressed "
             "attention ranks have contiguous shares of packed samples, whose work differs"},
            [](const ExperimentConfig& e) -> Violation {
