@@ -1,7 +1,7 @@
-// Families whose layers are alike but for the first ones without experts, dense (OLMo, OPT, StableLM, Apertus, Helium,
+// Families whose layers are alike but for the first ones without experts, dense (OLMo, OPT, Apertus, Arcee, Helium,
 // ERNIE 4.5, Hunyuan, InternLM, MiniCPM) and with experts (Granite, Phi-3.5-MoE, ERNIE 4.5, Hunyuan, Ling). Defaults
 // are those of the classes in transformers/models/*/configuration_*.py (Hugging Face): of OLMo, Apertus, Helium and
-// ERNIE 4.5 at commit 008e574, ERNIE 4.5 with experts 001f85b, OPT 014674d, StableLM 05cd1ec, Granite and Phi-3.5-MoE
+// ERNIE 4.5 at commit 008e574, ERNIE 4.5 with experts 001f85b, OPT 014674d, Granite and Phi-3.5-MoE
 // 040e1a7, Hunyuan with experts 008cd60. The others have code of their own beside their weights.
 #include <fmt/format.h>
 
@@ -21,16 +21,6 @@ void read_gated(ConfigReader& reader) {
   read_grouped_heads(reader);
   read_feed_forward(reader, FeedForward::gated);
   read_window(reader);
-}
-
-/// Refuses a flag that no published model of a family has.
-void refuse_flag(ConfigReader& reader, std::string_view key, std::string_view what) {
-  if (reader.flag({key}, false)) reader.refuse(reader.find({key}), fmt::format("'{}' is true: {}", key, what));
-}
-
-void note_factors(ConfigReader& reader, Keys keys) {
-  for (const std::string_view key : keys)
-    if (reader.find({key}).is_set()) reader.note(std::string(key), "a factor inside of kernels");
 }
 
 /// Norms have no weights.
@@ -74,17 +64,6 @@ void read_opt(ConfigReader& reader) {
   reader.leave_out({"max_position_embeddings", "two rows of the table of positions", 2 * reader.setting("hidden")});
 }
 
-void read_stablelm(ConfigReader& reader) {
-  read_gated(reader);
-  std::erase_if(reader.values(), [](const ConfigValue& value) { return value.option == "norm"; });
-  reader.set("norm", "layer_norm");
-  read_biases(reader, {.queries_keys_values = reader.flag({"use_qkv_bias"}, false)}, "use_qkv_bias");
-  refuse_flag(reader, "qk_layernorm",
-              "norms of each head of queries and keys with weights of its own are not modelled");
-  refuse_flag(reader, "use_parallel_residual",
-              "attention and feed-forward network side by side on one input are not modelled");
-}
-
 /// The activation function, xIELU, has two learned numbers in each layer.
 void read_apertus(ConfigReader& reader) {
   read_decoder(reader);
@@ -97,6 +76,15 @@ void read_apertus(ConfigReader& reader) {
   if (reader.text({"hidden_act"}, "xielu") == "xielu")
     reader.leave_out(
         {"hidden_act", "two numbers of the activation function in each layer", 2 * reader.setting("layers")});
+}
+
+/// No gate, and ReLU squared.
+void read_arcee(ConfigReader& reader) {
+  read_decoder(reader);
+  read_grouped_heads(reader);
+  read_feed_forward(reader, FeedForward::plain);
+  const bool attention = reader.flag({"attention_bias"}, false), mlp = reader.flag({"mlp_bias"}, false);
+  read_biases(reader, {attention, attention, mlp}, attention ? "attention_bias" : "mlp_bias");
 }
 
 void read_helium(ConfigReader& reader) {
@@ -117,7 +105,7 @@ void read_internlm(ConfigReader& reader) {
 void read_minicpm(ConfigReader& reader) {
   read_gated(reader);
   read_biases(reader, {.queries_keys_values = reader.flag({"attention_bias"}, false)}, "attention_bias");
-  note_factors(reader, {"scale_emb", "scale_depth", "dim_model_base"});
+  note_inside_kernels(reader, {"scale_emb", "scale_depth", "dim_model_base"});
 }
 
 void read_granite_moe(ConfigReader& reader) {
@@ -125,7 +113,8 @@ void read_granite_moe(ConfigReader& reader) {
   const bool biased = reader.flag({"attention_bias"}, false);
   read_biases(reader, {biased, biased, false}, "attention_bias");
   read_mixtral_experts(reader);
-  note_factors(reader, {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  note_inside_kernels(reader,
+                      {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
 }
 
 void read_phimoe(ConfigReader& reader) {
@@ -261,6 +250,12 @@ std::vector<Family> alike_families() {
            "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "xielu", "tie_word_embeddings": false,
            "attention_bias": false, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "rope_theta": 12000000.0})",
        read_apertus},
+      {"arcee", "ArceeConfig",
+       R"({"vocab_size": 32000, "hidden_size": 2560, "intermediate_size": 18432, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "relu2", "tie_word_embeddings": false,
+           "attention_bias": false, "mlp_bias": false, "head_dim": null, "rms_norm_eps": 1e-05,
+           "initializer_range": 0.02, "rope_theta": 10000.0})",
+       read_arcee},
       {"bailing_moe", "", kNoDefaults, read_bailing_moe},
       {"bailing_moe_v2", "", kNoDefaults, read_bailing_moe},
       {"ernie4_5", "Ernie4_5Config",
@@ -314,12 +309,6 @@ std::vector<Family> alike_families() {
            "sliding_window": null, "num_experts_per_tok": 2, "num_local_experts": 16, "attention_bias": false,
            "lm_head_bias": false, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "rope_theta": 1000000.0})",
        read_phimoe},
-      {"stablelm", "StableLmConfig",
-       R"({"vocab_size": 50304, "hidden_size": 2560, "intermediate_size": 6912, "num_hidden_layers": 32,
-           "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "tie_word_embeddings": false,
-           "use_qkv_bias": false, "qk_layernorm": false, "use_parallel_residual": false, "layer_norm_eps": 1e-05,
-           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25})",
-       read_stablelm},
   };
 }
 

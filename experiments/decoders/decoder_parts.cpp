@@ -231,6 +231,19 @@ void leave_out_next_tokens(ConfigReader& reader, bool like_last_layer) {
                     0, layers});
 }
 
+void refuse_flag(ConfigReader& reader, std::string_view key, std::string_view what) {
+  if (reader.flag({key}, false)) reader.refuse(reader.find({key}), fmt::format("'{}' is true: {}", key, what));
+}
+
+void note_inside_kernels(ConfigReader& reader, Keys keys) {
+  for (const std::string_view key : keys)
+    if (reader.find({key}).is_set()) reader.note(std::string(key), "a factor inside of kernels");
+}
+
+void note_score_biases(ConfigReader& reader, const std::string& key) {
+  reader.note(key, "biases of the scores in place of positions (ALiBi), inside of the attention kernel");
+}
+
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
                                std::string_view other) {
   std::vector<bool> result;

@@ -38,6 +38,13 @@ void read_deepseek_experts(ConfigReader& reader);
 /// DeepSeek-V2, DeepSeek-V3 and their relatives: latent attention and many small experts.
 void read_latent_decoder(ConfigReader& reader);
 
+/// Refuses a flag that no published model of a family has.
+void refuse_flag(ConfigReader& reader, std::string_view key, std::string_view what);
+/// Notes keys that are factors inside of kernels, if the file has them.
+void note_inside_kernels(ConfigReader& reader, Keys keys);
+/// Notes that scores have biases in place of positions (Press et al. 2022, ALiBi), which fused kernels compute.
+void note_score_biases(ConfigReader& reader, const std::string& key);
+
 /// Returns whether each layer is the first of two kinds, in a list with the name of one for each.
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
                                std::string_view other);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "experiments/decoders/decoder_parts.hpp"
+#include "experiments/decoders/encoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
 
 namespace manyworlds::experiments::models {
@@ -13,56 +14,6 @@ using import::Node;
 
 constexpr std::int64_t kEncoderTokens = 512, kDecoderTokens = 114;  // of T5 (Raffel et al. 2020, section 3.1.4)
 constexpr std::int64_t kMaxPatches = 1'000'000;
-
-/// What a model is trained for, by the end of the name in `architectures`; refused if it is none of `known`, of which
-/// the first is that of a file without the key.
-std::string_view purpose(ConfigReader& reader, const std::vector<std::string_view>& known) {
-  const std::string& name = reader.config().architecture;
-  for (const std::string_view one : known)
-    if (name.ends_with(one) && (one != "Model" || !name.ends_with("LMHeadModel"))) return one;
-  if (name.empty()) return known.front();
-  reader.refuse(reader.find({"architectures"}),
-                fmt::format("'architectures' has '{}': of this family only {} is modelled", name.substr(0, 60),
-                            fmt::join(known, ", ")));
-  return known.front();
-}
-
-/// Classes of whole samples: as many as have a label, or two, as the library takes it.
-std::int64_t class_count(ConfigReader& reader) {
-  const FoundKey labels = reader.find({"id2label"});
-  if (labels.is_set() && labels.value->kind == Node::Kind::mapping && !labels.value->entries.empty())
-    return static_cast<std::int64_t>(labels.value->entries.size());
-  const std::int64_t count = reader.integer({"num_labels", "_num_labels"}, 2);
-  if (count < 1) reader.fail(reader.find({"num_labels", "_num_labels"}), "'num_labels' must be at least 1");
-  return count;
-}
-
-void require_text(ConfigReader& reader, std::string_view key, std::string_view expected) {
-  const std::string found = reader.text({key}, std::string(expected));
-  if (found != expected)
-    reader.refuse(reader.find({key}),
-                  fmt::format("'{}' is '{}': only {} is modelled", key, found.substr(0, 40), expected));
-}
-
-/// Widths, heads, feed-forward network and norms, in the words of BERT, ViT and CLIP. All projections have biases.
-void read_encoder(ConfigReader& reader, Keys dropout) {
-  reader.take("layers", {"num_hidden_layers"});
-  reader.take("hidden", {"hidden_size"});
-  reader.take("heads", {"num_attention_heads"});
-  read_grouped_heads(reader);
-  read_feed_forward(reader, FeedForward::plain);
-  reader.set("norm", "layer_norm");
-  reader.set("position", "learned");
-  reader.set("biases", true);
-  reader.set("dropout", reader.real(dropout, 0) > 0, std::string(*dropout.begin()));
-  if (reader.real({"attention_probs_dropout_prob", "attention_dropout"}, 0) > 0)
-    reader.note(reader.find({"attention_probs_dropout_prob", "attention_dropout"}).key,
-                "attention kernels draw their masks anew and keep none");
-}
-
-void add_layers(ConfigReader& reader, const std::string& parts) {
-  for (std::int64_t i = 0; i < reader.setting("layers"); ++i) reader.layers().add("layer", parts);
-}
 
 /// What is trained behind BERT: words that are masked, by the table of tokens, or classes of whole samples.
 void read_bert_head(ConfigReader& reader) {
@@ -104,7 +55,7 @@ void read_bert(ConfigReader& reader) {
     reader.refuse(reader.find({"is_decoder"}), "'is_decoder' is true: BERT is modelled as an encoder");
   reader.find({"classifier_dropout", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
                "pooler_size_per_head", "pooler_type", "directionality", "gradient_checkpointing"});
-  add_layers(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
+  add_encoder_layers(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
   reader.layers().begin_with(R"({"output_norm": {"norms": "none", "residual": false}})");
   const std::int64_t types = reader.integer({"type_vocab_size"}, 0);
   if (types > 0) reader.leave_out({"type_vocab_size", "the table of segments", types * reader.setting("hidden")});
@@ -132,7 +83,7 @@ void read_vit(ConfigReader& reader) {
   reader.set("tied_embeddings", false);
   reader.find({"attention_probs_dropout_prob", "encoder_stride", "pooler_act", "pooler_output_size"});
   reader.ends() = {.embedding = false, .head = false};
-  add_layers(reader, R"([{"attention": {"causal": false}}, "mlp"])");
+  add_encoder_layers(reader, R"([{"attention": {"causal": false}}, "mlp"])");
   reader.layers().begin_with(
       fmt::format(R"({{"patch_embedding": {{"inputs": {}, "extra_tokens": 1, "norms": "none", "residual": false}}}})",
                   channels * patch * patch));
@@ -194,12 +145,13 @@ void read_t5(ConfigReader& reader) {
                         fmt::format(R"(["attention", {{"cross_attention": {{"keys": {}}}}}, "mlp"])", kEncoderTokens));
   reader.ends().network = "decoder";
   reader.set_sequence(kDecoderTokens);
-  reader.leave_out(
-      {"relative_attention_num_buckets",
-       fmt::format("tables of relative positions, one of each stack; samples have {} tokens in the encoder "
-                   "and {} in the decoder",
-                   kEncoderTokens, kDecoderTokens),
-       2 * reader.integer({"relative_attention_num_buckets"}, 32) * reader.setting("heads")});
+  const bool each_layer = reader.config().family == "umt5";
+  const std::int64_t tables = each_layer ? encoder + decoder : 2;
+  reader.leave_out({"relative_attention_num_buckets",
+                    fmt::format("tables of relative positions, one of each {}; samples have {} tokens in the encoder "
+                                "and {} in the decoder",
+                                each_layer ? "layer" : "stack", kEncoderTokens, kDecoderTokens),
+                    tables * reader.integer({"relative_attention_num_buckets"}, 32) * reader.setting("heads")});
 }
 
 /// The text tower. The image tower, the projections and the loss are read of the document around it.
@@ -209,7 +161,7 @@ void read_clip_text(ConfigReader& reader) {
   reader.set("tied_embeddings", false);
   reader.find({"projection_dim"});
   reader.ends().head = false;
-  add_layers(reader, R"(["attention", "mlp"])");
+  add_encoder_layers(reader, R"(["attention", "mlp"])");
 }
 
 constexpr std::string_view kBertSizes =
@@ -223,6 +175,8 @@ constexpr std::string_view kBertSizes =
 std::vector<Family> encoder_families() {
   return {
       {"bert", "BertConfig", kBertSizes, read_bert},
+      {"camembert", "", R"({"hidden_act": "gelu", "hidden_dropout_prob": 0.1, "tie_word_embeddings": true})",
+       read_roberta},
       {"clip_text_model", "CLIPTextConfig",
        R"({"vocab_size": 49408, "hidden_size": 512, "intermediate_size": 2048, "projection_dim": 512,
            "num_hidden_layers": 12, "num_attention_heads": 8, "max_position_embeddings": 77,
@@ -236,6 +190,8 @@ std::vector<Family> encoder_families() {
        R"({"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_decoder_layers": null,
            "num_heads": 8, "relative_attention_num_buckets": 32, "dropout_rate": 0.1, "layer_norm_epsilon": 1e-06,
            "feed_forward_proj": "relu", "tie_word_embeddings": true})",
+       read_t5, " is_encoder_decoder "},
+      {"umt5", "", R"({"relative_attention_num_buckets": 32, "feed_forward_proj": "gated-gelu", "dropout_rate": 0.1})",
        read_t5, " is_encoder_decoder "},
       {"vit", "ViTConfig",
        R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,

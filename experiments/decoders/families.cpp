@@ -191,19 +191,6 @@ void read_gpt_bigcode(ConfigReader& reader) {
   reader.set("kv_heads", std::int64_t{1}, "multi_query");
 }
 
-void read_gpt_neox(ConfigReader& reader) {
-  read_decoder(reader);
-  read_feed_forward(reader, FeedForward::plain);
-  reader.set("kv_heads", reader.setting("heads"));
-  reader.set("norm", "layer_norm");
-  const bool attention = reader.flag({"attention_bias"}, true);
-  read_biases(reader, {attention, attention, true}, "attention_bias");
-  if (const FoundKey parallel = reader.find({"use_parallel_residual"}); reader.flag({"use_parallel_residual"}, true))
-    reader.refuse(parallel,
-                  "'use_parallel_residual' is true: attention and feed-forward network side by side on one "
-                  "input are not modelled");
-}
-
 /// Families whose layers are alike.
 std::vector<Family> plain_families() {
   return {
@@ -240,6 +227,7 @@ std::vector<Family> plain_families() {
            "n_routed_experts": 128, "first_k_dense_replace": 1, "use_qk_norm": false, "rms_norm_eps": 1e-05,
            "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "norm_topk_prob": true})",
        read_glm4_moe},
+      {"glm4v_moe_text", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_glm4_moe},
       {"glm4_moe_lite", "Glm4MoeLiteConfig",
        R"({"vocab_size": 154880, "hidden_size": 2048, "intermediate_size": 10240, "moe_intermediate_size": 1536,
            "num_hidden_layers": 47, "num_attention_heads": 20, "num_key_value_heads": 20, "n_shared_experts": 1,
@@ -256,12 +244,6 @@ std::vector<Family> plain_families() {
        R"({"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_inner": null,
            "tie_word_embeddings": true, "multi_query": true, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})",
        read_gpt_bigcode},
-      {"gpt_neox", "GPTNeoXConfig",
-       R"({"vocab_size": 50432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
-           "intermediate_size": 24576, "hidden_act": "gelu", "tie_word_embeddings": false,
-           "use_parallel_residual": true, "layer_norm_eps": 1e-05, "initializer_range": 0.02,
-           "rotary_emb_base": 10000, "rotary_pct": 0.25})",
-       read_gpt_neox},
       {"gpt_oss", "GptOssConfig",
        R"({"num_hidden_layers": 36, "num_local_experts": 128, "vocab_size": 201088, "hidden_size": 2880,
            "intermediate_size": 2880, "head_dim": 64, "num_attention_heads": 64, "num_key_value_heads": 8,
@@ -361,8 +343,10 @@ std::vector<Family> plain_families() {
 const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
-    for (const std::vector<Family>& more : {alike_families(), audio_families(), encoder_families(), mixer_families(),
-                                            mixed_families(), sparse_families()})
+    for (const std::vector<Family>& more :
+         {alike_families(), parallel_families(), earlier_families(), audio_families(), encoder_families(),
+          text_encoder_families(), mixer_families(), lightning_families(), mixed_families(), window_families(),
+          sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
     std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;

@@ -19,11 +19,16 @@ struct Family {
 /// Families of a file each: those beside the ones of families.cpp whose layers are alike, and, by mechanism, those
 /// whose layers are not.
 std::vector<Family> alike_families();
-std::vector<Family> audio_families();    // encoders of speech, and one beside a decoder
-std::vector<Family> encoder_families();  // encoders, and encoders beside decoders
-std::vector<Family> mixer_families();    // state-space layers and gated delta nets
-std::vector<Family> sparse_families();   // attention to keys that an index selects
-std::vector<Family> mixed_families();    // layers that differ in windows, experts, positions or norms
+std::vector<Family> parallel_families();      // attention and feed-forward network side by side
+std::vector<Family> earlier_families();       // biases of scores, windows in turn, sizes in mappings of their own
+std::vector<Family> audio_families();         // encoders of speech, and one beside a decoder
+std::vector<Family> encoder_families();       // encoders, and encoders beside decoders
+std::vector<Family> text_encoder_families();  // further ones of text
+std::vector<Family> lightning_families();     // linear attention with a constant decay
+std::vector<Family> window_families();        // layers with windows whose heads are others
+std::vector<Family> mixer_families();         // state-space layers and gated delta nets
+std::vector<Family> sparse_families();        // attention to keys that an index selects
+std::vector<Family> mixed_families();         // layers that differ in windows, experts, positions or norms
 
 /// Returns the families, sorted by type.
 const std::vector<Family>& families();

@@ -1,5 +1,5 @@
 // Families whose layers differ in windows, experts, positions, norms or widths: Gemma 2 and 3, GLM-4, Llama 4, SmolLM3,
-// OLMo 3, EXAONE 4, MiMo, MiniMax M2, Step and Nemotron-NAS. Defaults of GLM-4, SmolLM3, OLMo 3 and EXAONE 4 are those
+// OLMo 3, EXAONE 4, MiMo, MiniMax M2 and Nemotron-NAS. Defaults of GLM-4, SmolLM3, OLMo 3 and EXAONE 4 are those
 // of their classes at commit 008e574 of transformers.
 #include <fmt/format.h>
 
@@ -226,44 +226,6 @@ void read_exaone4(ConfigReader& reader) {
   reader.note("norms", "behind attention and feed-forward network instead of before: the same bytes");
 }
 
-/// Heads of windowed layers stand in a mapping of their own, which some copies of the file lack.
-std::int64_t heads_in_windows(ConfigReader& reader) {
-  const FoundKey other = reader.find({"attention_other_setting"});
-  const Node* heads = other.is_set() ? other.value->find("num_attention_heads") : nullptr;
-  if (heads == nullptr || heads->text.empty() || heads->text.size() > 5 ||
-      heads->text.find_first_not_of("0123456789") != std::string::npos) {
-    reader.refuse(other,
-                  "'attention_other_setting' with 'num_attention_heads' is missing: heads of layers with windows");
-    return 1;
-  }
-  return std::stoll(heads->text);
-}
-
-void read_step(ConfigReader& reader) {
-  read_gated_decoder(reader);
-  reader.set("biases", false);
-  reader.set("query_key_norm", true);
-  reader.take("experts", {"num_experts", "moe_num_experts"});
-  reader.take("experts_per_token", {"num_experts_per_tok", "moe_top_k"});
-  reader.take("expert_ffn_hidden", {"moe_intermediate_size"});
-  reader.take("shared_ffn_hidden", {"share_expert_dim"});
-  reader.find({"n_shared_experts", "use_head_wise_attn_gate"});
-  const std::int64_t dense = reader.integer({"first_k_dense_replace"}, 0), heads = heads_in_windows(reader);
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
-  const bool bias = reader.flag({"use_moe_router_bias"}, true);
-  std::int64_t layer = 0;
-  for (const bool windowed : windowed_layers(reader, 1)) {
-    const std::string attention = fmt::format(
-        R"("output_gate": "heads"{})", windowed ? fmt::format(R"(, "heads": {}, "window": {})", heads, window) : "");
-    reader.layers().add(
-        fmt::format("{}{}", windowed ? "windowed" : "full", layer < dense ? "_dense" : ""),
-        fmt::format(R"([{{"attention": {{{}}}}}, {}])", attention,
-                    layer < dense ? R"("mlp")" : fmt::format(R"({{"experts": {{"correction_bias": {}}}}})", bias)));
-    ++layer;
-  }
-  leave_out_next_tokens(reader, false);  // layers with windows, and heads of their own
-}
-
 /// A half of a layer that a search of architectures has varied: "attention" or "ffn" of an entry of `block_configs`.
 class SearchedPart {
  public:
@@ -370,6 +332,7 @@ std::vector<Family> mixed_families() {
            "tie_word_embeddings": false, "attention_bias": true, "rms_norm_eps": 1.5625e-07,
            "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})",
        read_glm4},
+      {"glm4v_text", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_glm4},
       {"llama4_text", "Llama4TextConfig",
        R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
            "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
@@ -388,7 +351,6 @@ std::vector<Family> mixed_families() {
       {"nemotron-nas", "",
        R"({"hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false})",
        read_nemotron_nas, " block_configs "},
-      {"step3p7", "", R"({"hidden_act": "silu", "tie_word_embeddings": false})", read_step, " layer_types "},
       {"olmo3", "Olmo3Config",
        R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
            "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": false,

@@ -112,12 +112,15 @@ void read_nemotron_h(ConfigReader& reader) {
   reader.take("heads", {"num_attention_heads"});
   reader.set("position", "none");
   read_grouped_heads(reader);
+  if (const FoundKey width = reader.find({"attention_head_dim"}); width.is_set() && reader.setting("head_dim") == 0)
+    reader.take("head_dim", {"attention_head_dim"});
   reader.take_if_set("ffn_hidden", {"intermediate_size"});
   for (const std::string_view key : {"attention_bias", "mlp_bias", "mamba_proj_bias"}) require_flag(reader, key, false);
   if (reader.text({"mlp_hidden_act"}, "relu2") != "relu2")
     reader.refuse(reader.find({"mlp_hidden_act"}), "'mlp_hidden_act' must be relu2, the activation of the family");
   reader.set("activation", "squared_relu");
-  note_factors(reader, {"mamba_hidden_act", "mamba_ssm_cache_dtype", "use_mamba_kernels"});
+  note_factors(reader, {"mamba_hidden_act", "mamba_ssm_cache_dtype", "use_mamba_kernels", "time_step_rank",
+                        "time_step_floor", "time_step_limit", "time_step_min", "time_step_max"});
   reader.find({"expand", "mamba_expand", "moe_shared_expert_overlap", "mtp_hybrid_override_pattern", "hidden_act",
                "mtp_layers_block_type", "attention_dropout", "hidden_dropout", "sliding_window", "moe_latent_size",
                "n_shared_experts", "moe_shared_expert_intermediate_size", "moe_intermediate_size", "n_routed_experts",
@@ -241,6 +244,12 @@ void read_delta_layers(ConfigReader& reader, const std::string& network) {
   const std::string delta = delta_part(reader);
   for (const bool full : full_layers(reader))
     reader.layers().add(full ? "full" : "linear", fmt::format("[{}, {}]", full ? gate : delta, network));
+  const std::string gate_of_delta = reader.text({"output_gate_type"}, "swish");
+  if (gate_of_delta != "swish" && gate_of_delta != "silu" && gate_of_delta != "sigmoid")
+    reader.refuse(
+        reader.find({"output_gate_type"}),
+        fmt::format("'output_gate_type' is '{}': known are swish, silu and sigmoid, which move the same bytes",
+                    gate_of_delta.substr(0, 40)));
   reader.find({"mamba_ssm_dtype", "mtp_use_dedicated_embeddings", "full_attention_interval"});
   leave_out_next_tokens(reader);
 }

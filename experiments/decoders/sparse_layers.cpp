@@ -40,6 +40,8 @@ void read_sparse(ConfigReader& reader) {
       throw core::InputError(fmt::format("'{}' is missing: the size of the index", key), reader.file());
   reader.find({"indexer_rope_interleave", "index_share_for_mtp_iteration", "index_skip_topk_offset",
                "index_topk_pattern", "index_topk_freq", "qk_head_dim", "moe_router_dtype"});
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set())
+    layers_named(reader, types, "deepseek_sparse_attention", "deepseek_sparse_attention");
   const auto dense = static_cast<std::size_t>(reader.setting("dense_layers"));
   const bool experts = reader.setting("experts") > 0;
   const FoundKey first = reader.find({"first_k_dense_replace"}), every = reader.find({"moe_layer_freq"});
@@ -167,7 +169,7 @@ constexpr std::string_view kCompressedSizes =
 constexpr std::string_view kCompressedKeys =
     " compress_ratios hc_mult o_lora_rank num_hash_layers index_topk layer_types ";
 
-constexpr std::string_view kIndexKeys = " index_topk indexer_types ";
+constexpr std::string_view kIndexKeys = " index_topk indexer_types layer_types ";
 
 }  // namespace
 

@@ -16,10 +16,11 @@ using import::Node;
 /// Keys that are one argument as they are, each family with its own word for it.
 struct PlainKeys {
   std::string_view argument;
-  std::array<std::string_view, 5> keys;
+  std::array<std::string_view, 6> keys;
 };
 constexpr PlainKeys kPlainKeys[] = {
-    {"norm-epsilon", {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps"}},
+    {"norm-epsilon",
+     {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon", "norm_eps", "layernorm_epsilon"}},
     {"init-method-std", {"initializer_range"}},
     {"activation-func-clamp-value", {"swiglu_limit"}}};
 constexpr PlainKeys kRotaryKeys[] = {{"rotary-percent", {"partial_rotary_factor", "rotary_pct"}}};

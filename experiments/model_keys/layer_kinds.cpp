@@ -65,38 +65,34 @@ constexpr UnknownLayers kByKey[] = {
 constexpr std::string_view kStateSpace = "Mamba (state-space) layers";
 constexpr std::string_view kSelectiveScan =
     "Mamba-1 layers, whose scan has a state for every channel and no matrix products";
-constexpr std::string_view kSandwich = "norms before and behind attention and feed-forward network, in every layer";
-constexpr std::string_view kSideBySide = "attention and feed-forward network side by side on one input";
+constexpr std::string_view kSeveralStreams =
+    "embeddings of each layer, several residual streams (AltUp), branches of low rank and keys that layers share";
+constexpr std::string_view kKeysAsValues =
+    "keys that are values, too, in layers without windows, whose heads are wider, and, where there are experts, a "
+    "network beside them";
 
 /// Families known to have such layers, also where their keys have defaults.
 const std::map<std::string_view, std::string_view>& by_family() {
   static const std::map<std::string_view, std::string_view> all{
       {"albert", "layers that share their weights"},
-      {"bloom", "positions by biases of the attention scores (ALiBi)"},
-      {"codegen", kSideBySide},
-      {"cohere", kSideBySide},
-      {"cohere2", kSideBySide},
       {"deberta-v2", "scores of positions beside those of tokens (disentangled attention)"},
       {"deci", "layers that differ from one another"},
-      {"falcon", kSideBySide},
-      {"falcon_h1", kStateSpace},
+      {"falcon_h1", "attention and Mamba-2 side by side on one input"},
       {"falcon_mamba", kSelectiveScan},
-      {"gemma3n_text", kSandwich},
-      {"gptj", kSideBySide},
+      {"gemma3n_text", kSeveralStreams},
+      {"gemma4_text", kKeysAsValues},
       {"jamba", kSelectiveScan},
       {"kimi_linear", "linear attention with a decay for each channel (Kimi Delta Attention) in most layers"},
       {"lfm2", "convolutions in place of attention"},
       {"longcat_flash", "two attentions in a layer, and experts beside them that may do nothing"},
       {"mamba", kSelectiveScan},
-      {"mimo_v2_flash", "windows in five of six layers, whose heads have other widths than the others'"},
-      {"minimax", "lightning (linear) attention in seven of eight layers"},
-      {"minimax_m1", "lightning (linear) attention in seven of eight layers"},
-      {"minimax_text_01", "lightning (linear) attention in seven of eight layers"},
-      {"mpt", "positions by biases of the attention scores (ALiBi)"},
-      {"phi", kSideBySide},
+      {"minimax_m3", "attention to blocks of keys that an index selects"},
       {"recurrent_gemma", "recurrent layers in place of attention"},
       {"rwkv", "recurrent layers in place of attention"},
-      {"zamba2", kStateSpace},
+      {"rwkv5", "recurrent layers in place of attention"},
+      {"rwkv6", "recurrent layers in place of attention"},
+      {"rwkv7", "recurrent layers in place of attention"},
+      {"zamba2", "blocks of attention whose weights several layers share, beside Mamba-2"},
   };
   return all;
 }
@@ -151,7 +147,7 @@ void refuse_windows(ConfigReader& reader, const Entry& list) {
 }
 
 /// Lists with an entry for each layer.
-void refuse_listed_layers(ConfigReader& reader, const Entry& entry) {
+void refuse_listed_layers(ConfigReader& reader, const Entry& entry, bool refused_by_name) {
   if (entry.key == "hybrid_override_pattern" && entry.value.kind == Node::Kind::scalar) {
     std::vector<std::string> letters;
     for (const char c : entry.value.text) letters.emplace_back(1, c);
@@ -160,7 +156,7 @@ void refuse_listed_layers(ConfigReader& reader, const Entry& entry) {
   if (entry.value.kind != Node::Kind::sequence) return;
   if (entry.key == "layer_types") {
     refuse_entries(reader, entry, texts_of(entry.value), {"full_attention", "sliding_attention"});
-    refuse_windows(reader, entry);
+    if (!refused_by_name) refuse_windows(reader, entry);
   }
   if (entry.key == "layers_block_type")
     refuse_entries(reader, entry, texts_of(entry.value), {"attention", "moe", "mlp"});
@@ -209,15 +205,15 @@ void refuse_blocks(ConfigReader& reader, const Entry& blocks) {
 }  // namespace
 
 void refuse_unknown_layers(ConfigReader& reader, const Node& config, const std::string& family, std::string_view read) {
+  const auto known = by_family().find(family);
   for (const Entry& entry : config.entries) {
     if (read.find(fmt::format(" {} ", entry.key)) != std::string_view::npos) continue;
-    refuse_listed_layers(reader, entry);
+    refuse_listed_layers(reader, entry, known != by_family().end());
     if (entry.key == "block_configs" && entry.value.kind == Node::Kind::sequence) refuse_blocks(reader, entry);
     for (const UnknownLayers& one : kByKey)
       if (one.key == entry.key && one.present(entry.value))
         reader.refuse(entry.line, fmt::format("'{}': {}: not modelled", entry.key, one.layers));
   }
-  const auto known = by_family().find(family);
   if (known == by_family().end()) return;
   const FoundKey type = reader.find({"model_type"});
   reader.refuse(type, fmt::format("'model_type' is '{}': {}: not modelled", family, known->second));

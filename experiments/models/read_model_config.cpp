@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 using core::InputError;
 using import::Node;
 
-constexpr std::size_t kMaxConfigBytes = 1u << 20;
-constexpr std::int64_t kUsualSequence = 4'096;  // tokens of a sample in which most of these models are trained
+constexpr std::size_t kMaxConfigBytes = 1u << 24;  // quantised checkpoints list their layers
+constexpr std::int64_t kUsualSequence = 4'096;     // tokens of a sample in which most of these models are trained
 constexpr double kMaxParameters = 1e16;
 
 /// Splits "config.json#text_config".

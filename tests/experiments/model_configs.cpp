@@ -189,7 +189,7 @@ TEST_CASE("layers that cannot be modelled are named with their key") {
   CHECK(several.find("'model_type' is 'jamba': Mamba-1 layers") != std::string::npos);
   CHECK(several.find("line 2: 'alibi'") != std::string::npos);
   names("stepfun-ai--Step-3.7-Flash-FP8", {"'attention_other_setting' with 'num_attention_heads' is missing"});
-  CHECK(config_refusal(R"({"model_type": "gpt_neox"})").find("side by side") != std::string::npos);
+  CHECK(config_refusal(R"({"model_type": "falcon_h1"})").find("side by side") != std::string::npos);
   CHECK(config_refusal(R"({"model_type": "qwen3_moe", "mlp_only_layers": [3]})").find("'mlp_only_layers'") !=
         std::string::npos);
   CHECK(config_refusal(R"({"model_type": "qwen3_moe", "decoder_sparse_step": 2})").find("'decoder_sparse_step' is 2") !=

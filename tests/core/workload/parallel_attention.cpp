@@ -1,6 +1,7 @@
 // Attention beside a feed-forward network: the weights, FLOPs and bytes of both in a row, and fewer collectives.
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
