@@ -187,6 +187,8 @@ TEST_CASE("models of the catalog have the parameters that are published") {
   }
   CHECK(static_cast<double>(core::workload::model_parameters(catalog_model(catalog, "qwen3-next-80b-a3b"))) ==
         Approx(80e9).epsilon(0.005));  // as published, in billions
+  CHECK(static_cast<double>(core::workload::model_parameters(catalog_model(catalog, "mimo-v2-flash"))) ==
+        Approx(309e9).epsilon(0.001));  // as published, in billions
   const core::workload::Model minimax = catalog_model(catalog, "minimax-text-01");
   CHECK(static_cast<double>(core::workload::model_parameters(minimax)) == Approx(456e9).epsilon(0.001));
   // Active without the table of tokens and the output layer.

@@ -231,8 +231,12 @@ TEST_CASE("MiMo-V2-Flash is read with values narrower than keys, and more heads 
   CHECK(model_parameters(mimo.model()) == sum);
   CHECK(static_cast<double>(sum) == Approx(309e9).epsilon(0.005));
   CHECK(static_cast<double>(active_parameters(mimo.model())) == Approx(15e9).epsilon(0.04));
-  const core::workload::Model& model = mimo.model();
-  CHECK(model.architecture->blocks.size() == 3);
+  static const Catalog catalog;
+  ModelConfig config = mimo;
+  const core::workload::Model known = testing::catalog_model(catalog, "mimo-v2-flash");
+  config.sequence = known.sequence;
+  CHECK(model_parameters(known) == sum);
+  CHECK(model_flops_per_sequence(config.model()) == model_flops_per_sequence(known));
 }
 
 TEST_CASE("Step 3.5 is read in the words of its files, which list layers behind the model's own") {
