@@ -145,16 +145,17 @@ Operator broadcast_hot_experts(const Model& model, const Strategy& strategy, con
 }
 
 /// GEMMs of a rank's experts. Grouped GEMMs need one launch for each expert that has tokens (Transformer Engine's
-/// GroupedLinear), and as many launches of kernels that quantise their input.
+/// GroupedLinear), and as many launches of kernels that quantise their input. Engines that generate have one kernel for
+/// all experts (vLLM's fused_moe, grouped GEMMs of TensorRT-LLM).
 class ExpertGemms {
  public:
-  ExpertGemms(const Strategy& strategy, const RankShapes& shapes, const RankLoad& load)
-      : shapes_(shapes), load_(load), experts_(shapes.experts) {
+  ExpertGemms(const Model& model, const Strategy& strategy, const RankShapes& shapes, const RankLoad& load)
+      : shapes_(shapes), load_(load), are_one_kernel_(is_generation(model)), experts_(shapes.experts) {
     each_ = (load.computed + shapes.experts - 1) / shapes.experts;
     launches_ = load.experts.empty() ? shapes.experts
                                      : std::count_if(load.experts.begin(), load.experts.end(),
                                                      [](std::int64_t rows) { return rows > 0; });
-    if (strategy.expert_gemm == ExpertGemm::batched) launches_ = 1;
+    if (strategy.expert_gemm == ExpertGemm::batched || are_one_kernel_) launches_ = 1;
   }
 
   /// Returns one linear layer of all experts.
@@ -180,13 +181,16 @@ class ExpertGemms {
 
  private:
   void product(OpList& ops, std::string_view name, std::int64_t out, std::int64_t in, compute::Dtype dtype) const {
-    ops.push_back(kernel(load_.experts.empty() ? grouped_gemm(name, each_, out, in, experts_, dtype)
-                                               : compute::grouped_gemm(name, std::span(load_.experts), out, in, dtype),
-                         launches_));
+    compute::Kernel gemms = load_.experts.empty()
+                                ? grouped_gemm(name, each_, out, in, experts_, dtype)
+                                : compute::grouped_gemm(name, std::span(load_.experts), out, in, dtype);
+    if (are_one_kernel_) gemms.one_by_one = false;
+    ops.push_back(kernel(gemms, launches_));
   }
 
   const RankShapes& shapes_;
   const RankLoad& load_;
+  bool are_one_kernel_;
   std::int64_t experts_ = 0, each_ = 0, launches_ = 0;
 };
 
@@ -204,7 +208,7 @@ void add_computation(std::vector<Operator>& operators, const Model& model, const
   if (load.computed == 0) return;
   RankShapes hit = shapes;  // balanced experts that have tokens, of few tokens that are generated
   if (is_inference(model) && load.experts.empty()) hit.experts = std::min(shapes.experts, load.computed);
-  const ExpertGemms gemms(strategy, hit, load);
+  const ExpertGemms gemms(model, strategy, hit, load);
   const std::size_t first = operators.size();
   const std::int64_t up = model.up_width(shapes.expert_ffn);
   operators.push_back(gemms.linear({"expert_up", shapes.hidden, up, model.biases, dtype}));

@@ -186,6 +186,22 @@ TEST_CASE("inference: of few tokens only the experts that they go to are read") 
   CHECK(weights_of(64) == 128 * kExpert);
 }
 
+TEST_CASE("inference: experts of a rank are one kernel where they generate, and one for each where they score") {
+  Strategy strategy = fused(1, 1, 16, 16);
+  for (const Model& model : {generating(qwen3_30b_a3b(), 1, 100), generating(qwen3_30b_a3b(), 64, 0)}) {
+    const auto operators = layer_operators(model, strategy, {true});
+    for (const char* name : {"expert_up", "expert_down"}) CHECK_FALSE(kernel_named(operators, name).one_by_one);
+  }
+  const auto scored = layer_operators(scoring(qwen3_30b_a3b()), strategy, {true});
+  CHECK(kernel_named(scored, "expert_up").one_by_one);
+  // One kernel for all takes what reading their weights takes, where GEMMs one after the other wait for their launches.
+  compute::Kernel one =
+      kernel_named(layer_operators(generating(qwen3_30b_a3b(), 1, 100), strategy, {true}), "expert_up");
+  const Time together = compute::modelled_time(one, round_gpu());
+  one.one_by_one = true;
+  CHECK(compute::modelled_time(one, round_gpu()) >= together);
+}
+
 TEST_CASE("inference: ranks run forward passes in the schedule's order, and send nothing back") {
   for (const char* name : {"1f1b", "gpipe", "interleaved"}) {
     Strategy strategy = fused(1, 4, 1, 8);
