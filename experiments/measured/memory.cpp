@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <regex>
 #include <sstream>
 
@@ -151,6 +152,7 @@ void read_stack(Stack& stack, const CsvRow& row) {
   stack.precision = flag(row, "fp16") ? Precision::fp16 : row.given("fp8-format") ? Precision::fp8 : Precision::bf16;
   stack.deterministic = flag(row, "deterministic-mode");
   stack.fused_loss = flag(row, "cross-entropy-loss-fusion");
+  stack.gradient_accumulation_fusion = !flag(row, "no-gradient-accumulation-fusion");
   stack.reduce_in_16bit = flag(row, "grad-reduce-in-bf16");
 }
 
@@ -228,10 +230,22 @@ std::int64_t optimizer_instances(const MemoryRow& result, const CsvRow& row) {
   return positive(row, "num-distributed-optimizer-instances", named ? 2 : 1);
 }
 
+/// Takes the fewest GPUs on which the layout can run for a number that is smaller: recipes of releases, which name
+/// their nodes, are not published.
+void raise_gpus(MemoryRow& result) {
+  const Strategy& strategy = result.strategy;
+  const std::int64_t stage = std::lcm(strategy.tp * strategy.cp, strategy.ep * strategy.etp),
+                     fewest = strategy.pp * stage;
+  if (result.gpus >= fewest) return;
+  result.gpus = fewest;
+  result.assumed.emplace_back("gpus");
+}
+
 void read_strategy(MemoryRow& result, const CsvRow& row) {
   Strategy& strategy = result.strategy;
   strategy.virtual_stages = virtual_stages(result, row);
   read_layout(result, row);
+  raise_gpus(result);
   if (strategy.virtual_stages > 1) strategy.schedule = core::workload::schedule_by_name("interleaved");
   const std::int64_t replica = strategy.tp * strategy.pp * strategy.cp;
   if (result.gpus % replica != 0)
@@ -267,6 +281,8 @@ void check_supported(MemoryRow& result, const CsvRow& row) {
   for (const char* column : {"main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"})
     if (row.given(column) && row.text(column) != "fp32")
       unsupported(result, fmt::format("{} {}", column, row.text(column)));
+  if (flag(row, "cross-entropy-loss-fusion") && row.text("cross-entropy-fusion-impl") == "te")
+    unsupported(result, "Transformer Engine's loss, whose gradients take the place of the logits");
   const bool embedding = flag(row, "account-for-embedding-in-pipeline-split");
   if (embedding != flag(row, "account-for-loss-in-pipeline-split"))
     unsupported(result, "embedding or loss alone counts as a layer");

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "experiments/measured/memory.hpp"
 #include "experiments/measured/tables.hpp"
@@ -84,6 +85,28 @@ TEST_CASE("a row of Megatron-LM's arguments is a model and a layout with that pr
   CHECK(two.strategy.stack.precision == core::workload::Precision::fp16);
 }
 
+TEST_CASE("a layout runs on as many GPUs as one replica of dense layers and of experts has at least") {
+  const std::string row = "bert/one,dev,h100,500000000,8,4,32,512,24,1024,16,",
+                    columns = "pipeline-model-parallel-size";
+  CHECK(read(kColumns + columns + "\n" + row + "8\n").at(0).gpus == 64);
+  const MemoryRow experts = read(kColumns + columns +
+                                 ",num-experts,expert-model-parallel-size,expert-tensor-parallel-size\n"
+                                 "moe/one,dev,h100,5000000000,2,1,512,4096,12,512,8,4,16,16,1\n")
+                                .at(0);
+  CHECK(experts.unsupported == "");
+  CHECK(experts.gpus == 4 * 16);  // a stage has 16 ranks, eight groups of two or one of sixteen
+  CHECK(experts.assumed == std::vector<std::string>{"gpus", "gpus", "vocab-size"});
+}
+
+TEST_CASE("weight gradients are accumulated by the GEMM unless an argument says otherwise") {
+  const auto rows = read(kColumns +
+                         "no-gradient-accumulation-fusion\n"
+                         "gpt/one,dev,h100,5000,1,1,8,1024,12,512,8,\n"
+                         "gpt/two,dev,h100,5000,1,1,8,1024,12,512,8,true\n");
+  CHECK(rows.at(0).strategy.stack.gradient_accumulation_fusion);
+  CHECK_FALSE(rows.at(1).strategy.stack.gradient_accumulation_fusion);
+}
+
 TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left out with a reason") {
   const auto why = [](const std::string& columns, const std::string& values) {
     return read(kColumns + columns + "\nt,dev,h100,5000,1,1,8,1024,12,512,8," + values + "\n").at(0).unsupported;
@@ -97,6 +120,9 @@ TEST_CASE("what our model of memory lacks, and layouts that cannot be, are left 
   CHECK(why("optimizer", "adam") == "");
   CHECK_THAT(why("recompute-granularity,recompute-modules", "selective,[moe_act]"), Catch::Contains("moe_act"));
   CHECK(why("recompute-granularity,recompute-modules", "selective,[layernorm mlp]") == "");
+  CHECK_THAT(why("cross-entropy-loss-fusion,cross-entropy-fusion-impl", "true,te"), Catch::Contains("take the place"));
+  CHECK(why("cross-entropy-loss-fusion,cross-entropy-fusion-impl", "true,native") == "");
+  CHECK(why("cross-entropy-loss-fusion,cross-entropy-fusion-impl", ",te") == "");
   CHECK(why("recompute-granularity,recompute-modules", "selective,[router]") == "recompute-modules router");
   CHECK(why("fine-grained-activation-offloading,offload-modules", "True,[attn_norm]") == "");
   CHECK(why("fine-grained-activation-offloading,offload-modules", "True,[bias]") == "offload-modules bias");
@@ -170,18 +196,19 @@ TEST_CASE("tests of other models: each is predicted within 5 %, or named") {
     Group& group = folder == "mixtral" ? mixtral : described;
     ++group.rows;
     group.error += error;
-    // Its peak grew by 430 MiB in the 56,405th step, and fell again: not what a step takes.
-    const bool peak_is_of_a_step = row.id != "memory_other_054";
+    // That of 054 grew by 430 MiB in the 56,405th step, and fell again; those of 014 and 016 are there in the first
+    // step, before Adam has moments: they are not what a step takes (docs/facts/memory.md, sections 3 and 4).
+    const bool peak_is_of_a_step =
+        !std::set<std::string>{"memory_other_014", "memory_other_016", "memory_other_054"}.count(row.id);
     if (folder != "mixtral" && peak_is_of_a_step) CHECK(error <= 0.05);
   }
   CHECK(predicted == std::map<std::string, std::int64_t>{
-                         {"bert", 13}, {"hybrid", 2}, {"mixtral", 3}, {"multimodal-llava", 3}, {"t5", 23}});
-  CHECK(left_out == std::map<std::string, std::int64_t>{
-                        {"bert", 3},     // eight ranks of a tensor group and eight stages on more GPUs than are named
-                        {"hybrid", 2},   // with elastic widths; and a row of another model
-                        {"mimo", 1},     //
-                        {"mixtral", 2},  // DeepSeek-V3 on more GPUs than are named
-                        {"nemotron", 3}});
+                         {"bert", 16}, {"hybrid", 2}, {"mixtral", 3}, {"multimodal-llava", 3}, {"t5", 23}});
+  CHECK(left_out ==
+        std::map<std::string, std::int64_t>{{"hybrid", 2},   // with elastic widths; and a row of another model
+                                            {"mimo", 1},     // its peak is that of a conversion before the first step
+                                            {"mixtral", 2},  // DeepSeek-V3 with Transformer Engine's loss
+                                            {"nemotron", 3}});
   CHECK(described.mean() <= 0.03);
   CHECK(mixtral.mean() <= 0.05);
 }

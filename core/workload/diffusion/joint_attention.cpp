@@ -72,7 +72,7 @@ class JointAttention final : public LayerPart, public DividesInContext {
   /// Scores before and after the softmax, if attention is not fused, or keys and values gathered from all ranks.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
-    return std::max(2 * score_bytes(shapes), gathered_bytes(on.strategy, shapes));
+    return std::max(score_working_bytes(shapes), gathered_bytes(on.strategy, shapes));
   }
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }
 

@@ -79,7 +79,7 @@ class ParallelBlockPart final : public LayerPart {
   /// the softmax if attention is not fused; keys and values gathered from all ranks, too.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
-    return 2 * shapes.tokens * (shapes.qkv_width() + on.model.up_width(shapes.ffn)) + 2 * score_bytes(shapes) +
+    return 2 * shapes.tokens * (shapes.qkv_width() + on.model.up_width(shapes.ffn)) + score_working_bytes(shapes) +
            gathered_bytes(on.strategy, shapes);
   }
   std::int64_t shared_buffer_bytes(const PartOnRank& on) const override { return score_bytes(shapes_of(on)); }

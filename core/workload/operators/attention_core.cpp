@@ -173,6 +173,10 @@ std::int64_t score_bytes(const RankShapes& shapes) {
   return 2 * shapes.samples * shapes.heads * shapes.sequence * shapes.keys;
 }
 
+std::int64_t score_working_bytes(const RankShapes& shapes) {
+  return (shapes.stack.masked_softmax_fusion ? 2 : 5) * score_bytes(shapes);
+}
+
 void hold_other_keys(std::vector<Operator>& core, const RankShapes& shapes, std::int64_t key_tokens) {
   const std::int64_t elements = (key_tokens - shapes.tokens) * shapes.kv_heads;
   for (Operator& each : core) {

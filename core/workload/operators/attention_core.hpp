@@ -18,6 +18,11 @@ std::vector<Operator> attention_core(const RankShapes& shapes, const Strategy& s
 /// Returns the bytes of a layer's scores in 16 bits, which only unfused attention has.
 std::int64_t score_bytes(const RankShapes& shapes);
 
+/// Returns the bytes of scores that a layer's backward pass has beside those that the forward pass saved: in 16 bits
+/// the gradients of the softmax's result and of its input; where scale, mask and softmax are kernels one by one, the
+/// former, that in fp32, and the latter in fp32 (Transformer Engine, forward_torch_softmax). Fused attention has none.
+std::int64_t score_working_bytes(const RankShapes& shapes);
+
 /// Lets attention save `key_tokens` keys and values, of another network, and not as many as it has queries.
 void hold_other_keys(std::vector<Operator>& core, const RankShapes& shapes, std::int64_t key_tokens);
 

@@ -102,10 +102,10 @@ class SelfAttention final : public LayerPart {
     operators.back().offload_module = offload::attn_proj;
   }
 
-  /// Scores before and after the softmax, or keys and values gathered from all ranks with their gradients.
+  /// Gradients of scores before and after the softmax, or keys and values gathered from all ranks with their gradients.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
-    return std::max(2 * score_bytes(shapes), gathered_bytes(on.strategy, shapes));
+    return std::max(score_working_bytes(shapes), gathered_bytes(on.strategy, shapes));
   }
 
   /// Keys and values of the heads on this rank, or the narrow vectors that all heads share, of tokens in the window.

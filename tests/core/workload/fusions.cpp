@@ -6,6 +6,7 @@
 #include "core/memory/activations.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/operators/attention_core.hpp"
 #include "tests/core/workload/workload_grid.hpp"
 
 using namespace manyworlds::core;
@@ -213,6 +214,11 @@ TEST_CASE("a masked softmax by PyTorch's kernels takes 36 and 40 bytes a score, 
     check(more(model, strategy, &Stack::masked_softmax_fusion, false), 4, (6 + 12 + 2 * 8 + 6 - 6) * scores);
     // The softmax's result is kept in fp32; in 16 bits as well, where no dropout keeps a product of it.
     CHECK(kept_more(model, strategy, &Stack::masked_softmax_fusion) == (dropout ? 2 : 4) * scores);
+    // Backward: two gradients in 16 bits; one by one the first is in fp32 as well, and the second in fp32 alone.
+    RankShapes one_by_one = shapes;
+    one_by_one.stack.masked_softmax_fusion = false;
+    CHECK(score_working_bytes(shapes) == 2 * 2 * scores);
+    CHECK(score_working_bytes(one_by_one) == (2 + 4 + 4) * scores);
   }
 }
 
