@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/workload/layer/four_bit_weights.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
@@ -71,6 +72,22 @@ std::int64_t factor_bytes(const Model& model, const Strategy& strategy, std::int
   return sum;
 }
 
+/// Returns the bytes that the weights of a stage have less than 16 bits each.
+std::int64_t four_bit_savings(const Model& model, const Strategy& strategy, std::int64_t stage) {
+  std::int64_t sum = 0;
+  std::map<workload::LayerKind, std::int64_t> known;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
+      const auto [bytes, is_new] = known.try_emplace(kind, 0);
+      if (is_new) {
+        const workload::FourBitWeights weights = workload::four_bit_weights(model, strategy, kind);
+        bytes->second = kWeightBytes * weights.count - weights.bytes;
+      }
+      sum += bytes->second;
+    }
+  return sum;
+}
+
 }  // namespace
 
 ModelState model_state(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -82,6 +99,7 @@ ModelState model_state(const Model& model, const Strategy& strategy, std::int64_
 
   ModelState state;
   state.weights = kWeightBytes * (strategy.zero >= 3 ? shard_of(all, strategy) : all.total());
+  if (workload::has_four_bit_weights(model)) state.weights -= four_bit_savings(model, strategy, stage);
   state.gradients = gradient * (strategy.zero >= 2 ? shard_of(trained, strategy) : trained.total());
   state.optimizer = optimizer * (strategy.zero >= 1 ? shard_of(trained, strategy) : trained.total());
   const auto units = [&](auto parameters_of) {

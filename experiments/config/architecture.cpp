@@ -317,8 +317,9 @@ namespace {
 
 using core::workload::Teacher;
 
-constexpr std::array<std::string_view, 8> kNotOfTeachers{"sequence", "teacher",   "dropout",      "mtp_layers",
-                                                         "frozen",   "lora_rank", "lora_weights", "inference"};
+constexpr std::array<std::string_view, 10> kNotOfTeachers{
+    "sequence",  "teacher",      "dropout",         "mtp_layers",     "frozen",
+    "lora_rank", "lora_weights", "lora_magnitudes", "frozen_weights", "inference"};
 
 const std::vector<OptionInfo>& options_of_model() {
   static const std::vector<OptionInfo> options = [] {
@@ -372,6 +373,7 @@ Model model_behind(const TeacherSpec& spec, const Model& student) {
   model.teacher_text.clear();
   model.mtp_layers = model.lora_rank = model.cached_tokens = 0;
   model.lora_weights = 0;
+  model.lora_magnitudes = false, model.frozen_weights = core::workload::WeightFormat::bf16;
   model.inference = core::workload::Inference::none;
   model.frozen = true, model.dropout = false;
   return model;

@@ -7,13 +7,15 @@
 namespace manyworlds::experiments::phases {
 namespace {
 
-constexpr const char *kRank = "model.lora_rank", *kWeights = "model.lora_weights";
+constexpr const char *kRank = "model.lora_rank", *kWeights = "model.lora_weights",
+                     *kMagnitudes = "model.lora_magnitudes", *kFrozen = "model.frozen_weights";
 
 /// Returns the settings of a merged model that are others than those given.
 std::vector<Settings::value_type> merging_settings(const Settings& given) {
   std::vector<Settings::value_type> changed;
   if (integer_of(given, kRank, 0) == 0) return changed;
-  const std::vector<Settings::value_type> merged{{kRank, std::int64_t{0}}, {kWeights, std::string("none")}};
+  const std::vector<Settings::value_type> merged{
+      {kRank, std::int64_t{0}}, {kWeights, std::string("none")}, {kMagnitudes, false}, {kFrozen, std::string("bf16")}};
   for (const auto& [key, value] : merged)
     if (const core::OptionValue* found = given.value(key); found != nullptr && *found != value)
       changed.emplace_back(key, value);

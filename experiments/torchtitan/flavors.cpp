@@ -195,8 +195,8 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Flavor& flavo
     // Norms, activations and what a model has besides are said of every model; sizes that it lacks of none.
     const bool said = row.info.kind != core::OptionInfo::Kind::integer || value != row.get(none);
     const bool of_flavors = row.info.name != "sequence" && row.info.name != "architecture" &&
-                            row.info.name != "frozen" && row.info.name != "teacher" && row.info.name != "inference" &&
-                            !row.info.name.starts_with("lora_");
+                            !row.info.name.starts_with("frozen") && row.info.name != "teacher" &&
+                            row.info.name != "inference" && !row.info.name.starts_with("lora_");
     if (said && of_flavors) settings.emplace_back(row.info.name, import::value_text(value));
   }
   return settings;

@@ -1,5 +1,6 @@
 #include "core/workload/layer/low_rank_pairs.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -20,18 +21,19 @@ struct Target {
   std::string_view linear;
   Modules weight;
   bool by_columns;  // its outputs are divided over ranks, otherwise its inputs
-  std::string_view a, b;
+  std::string_view a, b, magnitudes;
 };
 constexpr std::array<Target, 9> kTargets{{
-    {"qkv", lora_weight::linear_qkv, true, "qkv_lora_a", "qkv_lora_b"},
-    {"qkv", lora_weight::linear_q, true, "q_lora_a", "q_lora_b"},
-    {"qkv", lora_weight::linear_k, true, "k_lora_a", "k_lora_b"},
-    {"qkv", lora_weight::linear_v, true, "v_lora_a", "v_lora_b"},
-    {"attention_output", lora_weight::linear_proj, false, "attention_output_lora_a", "attention_output_lora_b"},
-    {"mlp_up", lora_weight::linear_fc1, true, "mlp_up_lora_a", "mlp_up_lora_b"},
-    {"mlp_up", lora_weight::linear_fc1_gate, true, "mlp_fc1_gate_lora_a", "mlp_fc1_gate_lora_b"},
-    {"mlp_up", lora_weight::linear_fc1_up, true, "mlp_fc1_up_lora_a", "mlp_fc1_up_lora_b"},
-    {"mlp_down", lora_weight::linear_fc2, false, "mlp_down_lora_a", "mlp_down_lora_b"},
+    {"qkv", lora_weight::linear_qkv, true, "qkv_lora_a", "qkv_lora_b", "qkv_magnitudes"},
+    {"qkv", lora_weight::linear_q, true, "q_lora_a", "q_lora_b", ""},
+    {"qkv", lora_weight::linear_k, true, "k_lora_a", "k_lora_b", ""},
+    {"qkv", lora_weight::linear_v, true, "v_lora_a", "v_lora_b", ""},
+    {"attention_output", lora_weight::linear_proj, false, "attention_output_lora_a", "attention_output_lora_b",
+     "attention_output_magnitudes"},
+    {"mlp_up", lora_weight::linear_fc1, true, "mlp_up_lora_a", "mlp_up_lora_b", "mlp_up_magnitudes"},
+    {"mlp_up", lora_weight::linear_fc1_gate, true, "mlp_fc1_gate_lora_a", "mlp_fc1_gate_lora_b", ""},
+    {"mlp_up", lora_weight::linear_fc1_up, true, "mlp_fc1_up_lora_a", "mlp_fc1_up_lora_b", ""},
+    {"mlp_down", lora_weight::linear_fc2, false, "mlp_down_lora_a", "mlp_down_lora_b", "mlp_down_magnitudes"},
 }};
 
 bool is_projection(const Target& target) {
@@ -117,6 +119,27 @@ class Pair {
     return result;
   }
 
+  Operator magnitudes() const {
+    Operator result;
+    result.name = target_.magnitudes;
+    const std::int64_t rows = target_.by_columns ? out_ : out_ * tp(), weights = rows * in_, outputs = added_outputs();
+    if (tp() > 1) gather_factor(result.forward, rank_ * (target_.by_columns ? in_ : rows));
+    result.forward.push_back(kernel(memory_bound("lora_scale", 4 * rows * rank_)));
+    result.forward.push_back(kernel(gemm(result.name, rows, in_, rank_)));
+    result.forward.push_back(kernel(memory_bound("magnitude_sum", 6 * weights)));
+    result.forward.push_back(kernel(memory_bound("magnitude_norm", 2 * weights + 2 * rows)));
+    result.forward.push_back(kernel(memory_bound("magnitude_quotient", 6 * rows)));
+    result.forward.push_back(kernel(memory_bound("magnitude_scale", 4 * outputs)));
+    result.saved_bytes = 2 * outputs;  // for the gradient of the scale
+
+    result.backward.push_back(kernel(memory_bound("magnitude_scale", 4 * outputs)));
+    result.weight_gradient_input_bytes = 4 * outputs;
+    // Of the scale: a product and its sum over tokens; of the magnitude: a quotient, and its sum in fp32.
+    for (const std::int64_t bytes : {6 * outputs, 2 * outputs, 6 * rows, 10 * rows})
+      result.backward.push_back(weight_gradient_kernel(memory_bound("magnitude_gradient", bytes)));
+    return result;
+  }
+
  private:
   std::int64_t tp() const { return shapes_.tensor_parallel; }
   bool gathers_input() const { return target_.by_columns && shapes_.overlap_tensor; }
@@ -130,6 +153,12 @@ class Pair {
   void gather(OpList& ops, std::int64_t columns) const {
     block_on(ops, target_.b, Kind::all_gather, 2 * tokens_ * columns);
     ops.push_back(kernel(memory_bound("lora_gather", 4 * tokens_ * columns)));
+  }
+  /// Gathers a factor that ranks have shares of, out of a transposed copy of the own share.
+  void gather_factor(OpList& ops, std::int64_t elements) const {
+    ops.push_back(kernel(memory_bound("lora_gather", 4 * elements / tp())));
+    block_on(ops, target_.magnitudes, Kind::all_gather, 2 * elements);
+    ops.push_back(kernel(memory_bound("lora_gather", 4 * elements)));
   }
   void sum(OpList& ops, std::int64_t columns) const {
     block_on(ops, target_.a, Kind::all_reduce, 2 * tokens_ * columns);
@@ -153,16 +182,27 @@ std::vector<Operator> pairs_beside(const Operator& linear, const Model& model, c
   for (const Target& target : kTargets) {
     if (target.linear != linear.name || !has_pair(model, target.weight)) continue;
     const Pair pair(target, linear, model, shapes, !result.empty());
-    for (Operator& each : std::vector{pair.a(), pair.b()}) {
+    std::vector<Operator> operators{pair.a(), pair.b()};
+    if (model.lora_magnitudes) operators.push_back(pair.magnitudes());
+    operators.front().offload_module = linear.offload_module;
+    for (Operator& each : operators) {
       each.in_modules = linear.in_modules;
+      mark_input_from(each, &each == &operators.front() ? linear.input_from : linear.in_modules);
       result.push_back(std::move(each));
     }
-    Operator &a = *(result.end() - 2), &b = result.back();
-    mark_input_from(a, linear.input_from);
-    a.offload_module = linear.offload_module;
-    mark_input_from(b, linear.in_modules);
   }
   return result;
+}
+
+std::int64_t magnitude_working_bytes(const std::vector<Operator>& operators) {
+  std::int64_t maximum = 0;
+  for (const Operator& each : operators)
+    for (std::size_t i = 1; i < each.forward.size(); ++i)
+      if (const KernelWork* sum = each.forward[i].kernel(); sum != nullptr && sum->shape.name == "magnitude_sum") {
+        const compute::Kernel& product = each.forward[i - 1].kernel()->shape;
+        maximum = std::max(maximum, 4 * product.m * product.n);
+      }
+  return maximum;
 }
 
 bool replaces_saved_input(const std::vector<Operator>& pairs, const Model& model) {

@@ -10,7 +10,8 @@
 namespace manyworlds::core::workload {
 
 /// Returns the operators of the pairs beside a linear layer that still has its weight gradients: for each one of A and
-/// one of B, which also scales and adds. None if the layer is not one of lora_weight or has no pair.
+/// one of B, which also scales and adds, and with lora_magnitudes one that scales each output to its trained norm. None
+/// if the layer is not one of lora_weight or has no pair.
 ///
 /// A layer of queries, keys and values, or of a gate and what it multiplies, has one pair, or one for each of its
 /// projections, which read the same input. Where the projections are one GEMM (Stack::projection_fusion), what such
@@ -24,6 +25,13 @@ namespace manyworlds::core::workload {
 /// gradient to the layer's before it scatters these, unless it overlaps that gather with the layer's GEMM: then A's
 /// input is gathered, and its gradient scattered, once more.
 std::vector<Operator> pairs_beside(const Operator& linear, const Model& model, const RankShapes& shapes);
+
+/// With lora_magnitudes the outputs of layer and pair are multiplied by m / |W + s B A|, of which the norm is computed
+/// in every forward pass, from the weight and the product of the pair, and gets no gradient (Liu et al. 2024, DoRA,
+/// section 4.3; Megatron-Bridge @067f987, peft/dora_layers.py). Under tensor parallelism the factor that a rank has a
+/// share of is gathered for it; beside a row-parallel layer the norm is that of the rank's inputs, as there. Returns
+/// the most bytes that such a norm needs while it is computed: the product and the sum in 16 bits.
+std::int64_t magnitude_working_bytes(const std::vector<Operator>& operators);
 
 /// Whether what pairs save is the layer's input, and no copy of which some elements are dropped.
 bool replaces_saved_input(const std::vector<Operator>& pairs, const Model& model);

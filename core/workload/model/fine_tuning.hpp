@@ -49,4 +49,10 @@ inline std::int64_t pair_parameters(const Model& model, Modules weight, std::int
   return has_pair(model, weight) ? model.lora_rank * (in + out) : 0;
 }
 
+/// Returns the norms that are trained beside such a layer (Liu et al. 2024, DoRA): one for each of its outputs, or
+/// none.
+inline std::int64_t magnitude_parameters(const Model& model, Modules weight, std::int64_t out) {
+  return model.lora_magnitudes && has_pair(model, weight) ? out : 0;
+}
+
 }  // namespace manyworlds::core::workload

@@ -82,6 +82,11 @@ const OptionTable<Model>& model_options() {
              "rank of the pairs of matrices that are trained beside frozen linear layers (LoRA); 0: there are none",
              {0, 100'000}),
       lora_weights_row(),
+      option("lora_magnitudes", &Model::lora_magnitudes,
+             "the norm of each output's weights is trained as well, beside the direction that the pair changes (DoRA)"),
+      choice("frozen_weights", &Model::frozen_weights, {"bf16", "nf4"},
+             "what the weights of frozen linear layers are kept in: 16 bits, or 4 with constants by block, which are "
+             "written in 16 bits before every GEMM (QLoRA)"),
       choice("inference", &Model::inference, {"none", "scoring", "generation"},
              "a step is a forward pass alone: scoring: of all tokens, which get log-probabilities; generation: of "
              "`sequence` new tokens of each sample, whose last one gets logits, with a cache of keys and values"),

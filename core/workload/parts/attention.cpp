@@ -58,10 +58,12 @@ class SelfAttention final : public LayerPart {
     const std::int64_t queries = model.heads * model.head_width() + gate_width(model, model.heads),
                        keys = model.kv() * model.head_width(), values = model.kv() * value_width(model);
     return {pair_parameters(model, lora_weight::linear_qkv, model.hidden, queries + keys + values) +
-            pair_parameters(model, lora_weight::linear_q, model.hidden, queries) +
-            pair_parameters(model, lora_weight::linear_k, model.hidden, keys) +
-            pair_parameters(model, lora_weight::linear_v, model.hidden, values) +
-            pair_parameters(model, lora_weight::linear_proj, model.heads * value_width(model), model.hidden)};
+                magnitude_parameters(model, lora_weight::linear_qkv, queries + keys + values) +
+                pair_parameters(model, lora_weight::linear_q, model.hidden, queries) +
+                pair_parameters(model, lora_weight::linear_k, model.hidden, keys) +
+                pair_parameters(model, lora_weight::linear_v, model.hidden, values) +
+                pair_parameters(model, lora_weight::linear_proj, model.heads * value_width(model), model.hidden),
+            magnitude_parameters(model, lora_weight::linear_proj, model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {

@@ -44,7 +44,9 @@ class FeedForward final : public LayerPart {
       for (const Modules half : {lora_weight::linear_fc1_gate, lora_weight::linear_fc1_up})
         halves += pair_parameters(model, half, inputs, model.ffn());
     return {halves + pair_parameters(model, lora_weight::linear_fc1, inputs, model.up_width(model.ffn())) +
-            pair_parameters(model, lora_weight::linear_fc2, model.ffn(), model.hidden)};
+                pair_parameters(model, lora_weight::linear_fc2, model.ffn(), model.hidden) +
+                magnitude_parameters(model, lora_weight::linear_fc1, model.up_width(model.ffn())),
+            magnitude_parameters(model, lora_weight::linear_fc2, model.hidden)};
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override { return {{"ffn_hidden", model.ffn()}}; }
