@@ -24,7 +24,7 @@ std::vector<Family> earlier_families();       // biases of scores, windows in tu
 std::vector<Family> audio_families();         // encoders of speech, and one beside a decoder
 std::vector<Family> encoder_families();       // encoders, and encoders beside decoders
 std::vector<Family> text_encoder_families();  // further ones of text
-std::vector<Family> lightning_families();     // linear attention with a constant decay
+std::vector<Family> linear_mixer_families();  // linear attention with a constant decay, short convolutions
 std::vector<Family> window_families();        // layers with windows whose heads are others
 std::vector<Family> mixer_families();         // state-space layers and gated delta nets
 std::vector<Family> sparse_families();        // attention to keys that an index selects

@@ -83,7 +83,6 @@ const std::map<std::string_view, std::string_view>& by_family() {
       {"gemma4_text", kKeysAsValues},
       {"jamba", kSelectiveScan},
       {"kimi_linear", "linear attention with a decay for each channel (Kimi Delta Attention) in most layers"},
-      {"lfm2", "convolutions in place of attention"},
       {"longcat_flash", "two attentions in a layer, and experts beside them that may do nothing"},
       {"mamba", kSelectiveScan},
       {"minimax_m3", "attention to blocks of keys that an index selects"},

@@ -83,7 +83,8 @@ std::string gemma3(const std::string& text) {
 
 TEST_CASE("seeds of the fuzzer that have architectures are read") {
   const std::string folder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/fuzz/seeds/models/";
-  for (const char* name : {"bert", "clip", "deepseek_v4", "gemma3", "llama4", "mamba2", "nemotron_nas", "t5", "vit"}) {
+  for (const char* name : {"bert", "clip", "deepseek_v4", "gemma3", "llama4", "mamba2", "nemotron_nas", "t5", "vit",
+                           "falcon", "cohere2", "step3p5", "gpt_neo", "minimax", "modernbert", "bart", "lfm2"}) {
     CAPTURE(name);
     CHECK(parsed(import::read_text(folder + name + ".json")).model().architecture != nullptr);
   }

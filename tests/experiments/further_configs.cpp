@@ -221,6 +221,24 @@ TEST_CASE("MiniMax-Text-01 is read with linear attention as the catalog has it")
   names(fmt::format(R"("model_type": "minimax_text_01", {}, "attn_type_list": [0, 1])", kMiniMax), "has 2 entries");
 }
 
+TEST_CASE("LFM2 is read with short convolutions, and a network of the width that its class makes of the file's") {
+  // LFM2-1.2B: 1,170,340,608, with the keys of its file; LFM2-8B-A1B: 8,339,929,856 and a number for each expert, 704.
+  const std::string dense = R"("architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2", "block_dim": 2048,
+      "block_ff_dim": 12288, "block_ffn_dim_multiplier": 1.0, "block_mlp_init_scale": 1.0, "block_multiple_of": 256,
+      "block_norm_eps": 1e-05, "block_out_init_scale": 1.0, "block_use_swiglu": true, "block_use_xavier_init": true,
+      "conv_L_cache": 3, "conv_bias": false, "conv_dim": 2048, "conv_dim_out": 2048, "conv_use_xavier_init": true,
+      "hidden_size": 2048, "initializer_range": 0.02, "max_position_embeddings": 128000, "norm_eps": 1e-05,
+      "num_attention_heads": 32, "num_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+      "rope_theta": 1000000.0, "tie_embedding": true, "use_cache": true, "use_pos_enc": true, "vocab_size": 65536,
+      "full_attn_idxs": [2, 5, 8, 10, 12, 14], "block_auto_adjust_ff_dim": )";
+  CHECK(total(dense + "true") == 1'170'340'608);
+  CHECK(total(dense + "false") == 1'170'340'608 + 16 * 3 * 2'048LL * (12'288 - 8'192));
+  const std::string routed = R"("model_type": "lfm2_moe", "num_hidden_layers": 24, "full_attn_idxs": )";
+  CHECK(total(routed + "[2, 6, 10, 14, 18, 21]") == 8'339'929'856 + 704);
+  names(routed + "[24]", "'full_attn_idxs'");
+  names(R"("model_type": "lfm2", "conv_bias": true)", "'conv_bias' is true");
+}
+
 TEST_CASE("MiMo-V2-Flash is read with values narrower than keys, and more heads of keys where windows are") {
   // 309 B, 15 B active (its card), and the sum of its tensors.
   const ModelConfig mimo = models::read_model_config(kFolder + "XiaomiMiMo--MiMo-V2-Flash.json");
@@ -332,6 +350,5 @@ TEST_CASE("families that cannot be modelled are refused by what they have") {
   names(R"("model_type": "deberta-v2")", "disentangled attention");
   names(R"("model_type": "rwkv")", "recurrent layers");
   names(R"("model_type": "falcon_mamba")", "Mamba-1 layers");
-  names(R"("model_type": "lfm2")", "convolutions in place of attention");
   names(R"("model_type": "zamba2")", "whose weights several layers share");
 }

@@ -22,6 +22,7 @@ namespace manyworlds::core::workload {
   entry(mamba2)                      \
   entry(linear_attention)            \
   entry(gated_delta)                 \
+  entry(short_convolution)           \
   entry(token_embedding)             \
   entry(patch_embedding)             \
   entry(convolution)                 \
