@@ -295,13 +295,15 @@ class Expansion {
             phase, key,
             fmt::format("'{}' has a cluster of its own, and weights go over that of 'base'", phases()[end].name));
     const PoolOfModel trained = pool_of_model(from, is_shared), used = pool_of_model(target, is_shared);
-    const WeightsRoute route = weights_route(trained, used, is_shared);
+    const BroadcastGroup group = phase.all_trainers ? BroadcastGroup::all_trainers : BroadcastGroup::first_trainer;
+    const WeightsRoute route =
+        is_shared ? route_on_same_gpus(trained, used) : route_to_other_gpus(trained, used, group);
     expanded_.phases[index].gpus = used.gpus + (is_shared ? 0 : trained.gpus);
     to.weight_bytes = kWeightBytes * core::workload::model_parameters(merged_model(sweep_.experiment(any_of(from))));
     to.merged_rank = trained.config.configuration.model.lora_rank;
     if (!route.moves()) return;
     to.gathered_over = route.gatherers.empty() ? 1 : ranks_with_model(trained.config.configuration.strategy);
-    to.receivers = route.receivers.empty() ? 0 : used.gpus;
+    to.receivers = std::max<std::int64_t>(static_cast<std::int64_t>(route.receivers.size()) - 1, 0);
     to.buckets = over(to.weight_bytes, phase.bucket_bytes);
     to.bucket_bytes = over(to.weight_bytes, to.buckets);
     add_bucket(index, route, is_shared ? used.gpus : gpus_of(base_.settings()));

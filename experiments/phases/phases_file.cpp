@@ -76,6 +76,7 @@ const std::vector<PhaseKey>& phase_keys() {
       {"from", {scoring, transfer}},
       {"to", {transfer}},
       {"bucket", {transfer}},
+      {"group", {transfer}},
   };
   return keys;
 }
@@ -242,6 +243,8 @@ class Reader {
     if (const Node* resident = node.find("resident")) phase.resident = boolean_of(*resident, "resident");
     if (const Node* bucket = node.find("bucket"))
       phase.bucket_bytes = integer_of(*bucket, "bucket", kMinBucket, kMaxBucket, "bytes");
+    if (const Node* group = node.find("group"))
+      phase.all_trainers = import::read_line(*group, "group", {"first_trainer", "all_trainers"}) == "all_trainers";
     if (const Node* from = node.find("from")) phase.from = phase_named(*from, "from");
     phase.change.kind = Node::Kind::mapping;
     phase.change.file = node.file, phase.change.line = node.line;

@@ -54,6 +54,7 @@ struct Phase {
   std::optional<std::size_t> from;  // of a transfer: the phase whose weights go; of scoring: whose weights it uses
   std::size_t to = 0;               // of a transfer: the phase of the replicas that get them
   std::int64_t bucket_bytes = std::int64_t{512} << 20;  // of a transfer: that are gathered and sent at once
+  bool all_trainers = false;                            // of a transfer to another pool: they are in the broadcast
   import::Node place;                                   // of the phase, without content
   std::map<std::string, int> lines;                     // of its keys
 

@@ -1,6 +1,7 @@
 #include "experiments/phases/weights_route.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/step/layout/rank_layout.hpp"
 
@@ -36,28 +37,51 @@ class GpusOfRanks {
   core::step::ParallelConfig layout_;
 };
 
+/// Returns the groups of GPUs that each hold a pool's model together; none if each GPU holds it.
+std::vector<std::vector<std::uint32_t>> gatherers_of(const PoolOfModel& pool) {
+  const Strategy& strategy = pool.config.configuration.strategy;
+  std::vector<std::vector<std::uint32_t>> groups;
+  if (ranks_with_model(strategy) == 1) return groups;
+  const GpusOfRanks gpu(pool);
+  const std::int64_t per_stage = strategy.tp * strategy.cp * strategy.dp, shards = shards_of(strategy);
+  for (std::int64_t group = 0; group < per_stage / shards; ++group) {
+    groups.emplace_back();
+    for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
+      for (std::int64_t shard = 0; shard < shards; ++shard)
+        groups.back().push_back(gpu(stage * per_stage + group * shards + shard));
+  }
+  return groups;
+}
+
+std::vector<std::uint32_t> gpus_of(const PoolOfModel& pool) {
+  std::vector<std::uint32_t> gpus(static_cast<std::size_t>(pool.gpus));
+  std::iota(gpus.begin(), gpus.end(), pool.first_gpu);
+  return gpus;
+}
+
 }  // namespace
 
 std::int64_t ranks_with_model(const Strategy& strategy) {
   return shards_of(strategy) * strategy.pp;
 }
 
-WeightsRoute weights_route(const PoolOfModel& trained, const PoolOfModel& used, bool same_gpus) {
-  const Strategy& strategy = trained.config.configuration.strategy;
+WeightsRoute route_on_same_gpus(const PoolOfModel& trained, const PoolOfModel& used) {
   WeightsRoute route;
-  if (same_gpus && is_same_layout(strategy, used.config.configuration.strategy)) return route;
-  const GpusOfRanks gpu(trained);
-  const std::int64_t per_stage = strategy.tp * strategy.cp * strategy.dp, shards = shards_of(strategy);
-  for (std::int64_t group = 0; group < per_stage / shards && ranks_with_model(strategy) > 1; ++group) {
-    route.gatherers.emplace_back();
-    for (std::int64_t stage = 0; stage < strategy.pp; ++stage)
-      for (std::int64_t shard = 0; shard < shards; ++shard)
-        route.gatherers.back().push_back(gpu(stage * per_stage + group * shards + shard));
-  }
-  if (same_gpus) return route;
-  route.receivers = {gpu(0)};
-  for (std::int64_t i = 0; i < used.gpus; ++i)
-    route.receivers.push_back(used.first_gpu + static_cast<std::uint32_t>(i));
+  if (!is_same_layout(trained.config.configuration.strategy, used.config.configuration.strategy))
+    route.gatherers = gatherers_of(trained);
+  return route;
+}
+
+WeightsRoute route_to_other_gpus(const PoolOfModel& trained, const PoolOfModel& used, BroadcastGroup group) {
+  WeightsRoute route;
+  route.gatherers = gatherers_of(trained);
+  const std::uint32_t first = GpusOfRanks(trained)(0);
+  route.receivers = {first};
+  if (group == BroadcastGroup::all_trainers)
+    for (const std::uint32_t gpu : gpus_of(trained))
+      if (gpu != first) route.receivers.push_back(gpu);
+  const std::vector<std::uint32_t> replicas = gpus_of(used);
+  route.receivers.insert(route.receivers.end(), replicas.begin(), replicas.end());
   return route;
 }
 

@@ -27,8 +27,15 @@ struct PoolOfModel {
 /// ZeRO 3 all that share its weights.
 std::int64_t ranks_with_model(const core::workload::Strategy& strategy);
 
-/// Returns the way of a model's weights to the replicas that use them. On the same GPUs nothing moves between equal
-/// layouts, and between others all ranks gather; to other GPUs the first trainer sends what was gathered.
-WeightsRoute weights_route(const PoolOfModel& trained, const PoolOfModel& used, bool same_gpus);
+/// Who gets what the first trainer sends: the replicas alone (OpenRLHF's and slime's groups), or all trainers too
+/// (NeMo-RL, whose collective has training workers and inference workers), so that it leaves its node by all NICs.
+enum class BroadcastGroup : std::uint8_t { first_trainer, all_trainers };
+
+/// Returns the way of a model's weights to replicas on the same GPUs: nothing moves between equal layouts, and between
+/// others all ranks gather.
+WeightsRoute route_on_same_gpus(const PoolOfModel& trained, const PoolOfModel& used);
+
+/// The same to other GPUs: the ranks that hold the model together gather it, and the first trainer sends it.
+WeightsRoute route_to_other_gpus(const PoolOfModel& trained, const PoolOfModel& used, BroadcastGroup group);
 
 }  // namespace manyworlds::experiments::phases

@@ -65,6 +65,11 @@ class Phases(unittest.TestCase):
         # No broadcast over one NIC of 50 GB/s is faster than its bytes, and one that is pipelined not much slower.
         nic_s = weights["transfer"]["weight_bytes"] / 50e9
         self.assertTrue(nic_s < weights["time_s"] < 1.3 * nic_s, weights["time_s"])
+        # With all trainers in its group, a broadcast leaves its node by all eight.
+        text = (EXAMPLES / "grpo-8b-separate.yaml").read_text().replace("    to: rollout", "    to: rollout\n    group: all_trainers")
+        wide = json.loads(self.phases(text, "--set", "fidelity=fluid", "--in-process", "--json").stdout)["phases"][-1]
+        self.assertEqual(wide["transfer"]["receivers"], 15)
+        self.assertTrue(nic_s / 8 < wide["time_s"] < 2 * nic_s / 8, wide["time_s"])
         busy = {pool["pool"]: pool["busy_s"] for pool in told["pools"]}
         self.assertAlmostEqual(busy["generators"], told["phases"][0]["time_s"] + weights["time_s"], places=9)
 
@@ -156,6 +161,7 @@ class Phases(unittest.TestCase):
                  "phases.yaml:11: phase 'weights': 'update' and 'rollout' have models of different sizes"),
                 ("kind: training, on: trainers,", "kind: scoring, from: other, on: trainers,", "'from': unknown phase 'other'"),
                 ("from: update", "from: updat", "phases.yaml:11: 'from': unknown phase 'updat'; did you mean 'update'"),
+                ("bucket: 64MiB", "group: trainers", "phases.yaml:11: 'group' must be one of first_trainer, all_trainers"),
                 ("bucket: 64MiB", "steps: 2", "it is of training and scoring, and this phase is of kind transfer")):
             self.assertIn(old, SMALL)
             done = self.phases(SMALL.replace(old, new, 1), "--in-process", expect=2)
