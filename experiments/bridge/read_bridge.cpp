@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "experiments/bridge/bridge.hpp"
 #include "experiments/bridge/fields.hpp"
+#include "experiments/bridge/recipes.hpp"
 #include "experiments/megatron/argument_table.hpp"
 #include "experiments/megatron/arguments.hpp"
 #include "experiments/megatron/launch_size.hpp"
@@ -26,6 +27,15 @@ constexpr std::array<std::string_view, 14> kHarmless{
 /// Fields that follow from others, or that concern what is not simulated.
 constexpr std::array<std::string_view, 4> kFollows{"model.seq_length", "model.batch_p2p_comm",
                                                    "model.use_te_rng_tracker", "model.should_pad_vocab"};
+/// Fields of the section of pairs that change no step, that are told unless they are as here, and that have to be so.
+constexpr std::string_view kPairsHarmless = "alpha dropout_position lora_A_init_method lora_B_init_method";
+constexpr std::string_view kPairsNoted =
+    "dropout=0 dropout=0.0 a2a_experimental=false a2a_experimental=False "
+    "sequence_parallel_input_regather=false "
+    "sequence_parallel_input_regather=False";
+constexpr std::string_view kPairsFixed =
+    "normalize_moe_lora=false experts_shared_outer_loras=false "
+    "share_expert_adapters=true";
 /// Options beside overrides: what run_recipe.py sets for them, "": nothing.
 constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"-ms", "train.train_iters"},
@@ -49,7 +59,10 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"-etp", "model.expert_tensor_parallel_size"},
     {"--expert_tensor_parallel_size", "model.expert_tensor_parallel_size"},
     {"--recipe", ""},
+    {"--model", ""},
     {"--mode", ""},
+    {"--peft_scheme", ""},
+    {"--pretrained-checkpoint", ""},
     {"--dataset", ""},
     {"--lr", ""},
     {"--min_lr", ""},
@@ -82,10 +95,13 @@ class BridgeReader {
  public:
   explicit BridgeReader(const JobFile& file) : file_(file) {}
 
-  JobArguments read(const JobOptions& options);
+  BridgeLaunch read(const JobOptions& options);
 
  private:
   void read_words(std::vector<Text> words);
+  void read_recipe(const std::vector<Text>& words);
+  void read_pairs();
+  void convert_pairs(const std::string& name, const Text& value);
   void read_option(const std::vector<Text>& words, std::size_t& at);
   void set(const std::string& field, const std::string& value, const Place& place);
   void convert(const std::string& field, const Text& value);
@@ -96,11 +112,14 @@ class BridgeReader {
 
   const JobFile& file_;
   std::map<std::string, Text> fields_;
-  bool recipe_ = false, gated_ = false, fused_ = false;
+  const BridgeRecipe* recipe_ = nullptr;  // null: the vanilla one
+  Place recipe_place_;
+  bool gated_ = false, fused_ = false;
   JobArguments result_;
+  LowRankPairs pairs_;
 };
 
-JobArguments BridgeReader::read(const JobOptions& options) {
+BridgeLaunch BridgeReader::read(const JobOptions& options) {
   result_.kind = "a launch script of Megatron-Bridge";
   const auto sibling = [&](const std::string& name) { return import::read_text_beside(file_.path, name); };
   const shell::FollowedScript script =
@@ -114,13 +133,88 @@ JobArguments BridgeReader::read(const JobOptions& options) {
   std::vector<std::string> texts{file_.text};
   for (const Text& one : script.texts) texts.push_back(one.text);
   read_launch_size({words.begin(), program}, texts, result_);
-  return std::move(result_);
+  BridgeLaunch launch{std::move(result_), "", "", std::move(pairs_)};
+  if (recipe_ == nullptr) return launch;
+  launch.model = recipe_->model;
+  if (const Text& length = fields_["dataset.seq_length"]; !length.place.file) launch.sequence = length.text;
+  return launch;
+}
+
+/// Finds the recipe: --recipe names it, or --model and --mode do, as run_recipe.py puts them together.
+void BridgeReader::read_recipe(const std::vector<Text>& words) {
+  std::map<std::string, Text> given;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].text.find('=');
+    const std::string name = words[i].text.substr(0, equals);
+    if (name != "--recipe" && name != "--model" && name != "--mode" && name != "--peft_scheme") continue;
+    if (equals != std::string::npos)
+      given[name] = {words[i].text.substr(equals + 1), words[i].place};
+    else if (i + 1 < words.size())
+      given[name] = {words[i + 1].text, words[i].place};
+  }
+  const Text mode = given["--mode"];
+  for (const auto& [name, value] : given)
+    if ((name == "--mode" || name == "--peft_scheme") && value.text == "dora")
+      fail_at(value.place, name + " dora: magnitudes of weights (DoRA) are not read");
+  Text recipe = given["--recipe"];
+  if (recipe.text.empty() && given.contains("--model")) {
+    if (mode.text.empty()) fail_at(given["--model"].place, "--model needs --mode, which says the recipe of it");
+    recipe = {given["--model"].text + (mode.text == "lora" ? "_peft_config" : "_" + mode.text + "_config"),
+              given["--model"].place};
+  }
+  if (recipe.text.empty())
+    throw core::InputError(fmt::format("it names no recipe; read is --recipe {}", kBridgeRecipe), file_.path);
+  recipe_ = find_recipe(recipe.text);
+  recipe_place_ = recipe.place;
+  if (recipe_ == nullptr && recipe.text != kBridgeRecipe && recipe.text != kLongRecipe)
+    fail_at(recipe.place,
+            fmt::format("--recipe {} is a program in Python, which is not run here; read is {} with overrides, or one "
+                        "of {}",
+                        recipe.text, kBridgeRecipe, recipe_names()));
+}
+
+/// Sets the recipe's pairs, unless overrides say otherwise.
+void BridgeReader::read_pairs() {
+  if (recipe_ == nullptr) return;
+  if (pairs_.rank.text.empty()) pairs_.rank = {std::string(recipe_->rank), recipe_place_};
+  if (!pairs_.modules.empty()) return;
+  if (recipe_->modules.empty())
+    pairs_.modules = megatron_modules(false, recipe_place_);
+  else
+    pairs_.modules = {{std::string(recipe_->modules), recipe_place_}};
+}
+
+void BridgeReader::convert_pairs(const std::string& name, const Text& value) {
+  const auto listed = [](std::string_view list, const std::string& word) {
+    const auto words = import::words_of(list, " ");
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view one) { return one.substr(0, one.find('=')) == word; });
+  };
+  const auto as_given = [&](std::string_view list) {
+    const auto words = import::words_of(list, " ");
+    return std::find(words.begin(), words.end(), name + "=" + value.text) != words.end();
+  };
+  if (recipe_ == nullptr)
+    fail_at(value.place, fmt::format("peft.{}: the recipe {} has no pairs of low rank", name, kBridgeRecipe));
+  if (name == "dim") return void(pairs_.rank = value);
+  if (name == "target_modules") {
+    for (const std::string_view word : import::words_of(value.text, ", []'\""))
+      pairs_.modules.push_back({std::string(word), value.place});
+    return;
+  }
+  if (listed(kPairsHarmless, name) || is_nothing(value.text) || as_given(kPairsFixed) || as_given(kPairsNoted)) return;
+  if (!listed(kPairsNoted, name))
+    fail_at(value.place, fmt::format("peft.{}={}: pairs of low rank of this form are not modelled", name, value.text));
+  result_.notes.push_back(fmt::format("not modelled: peft.{} of pairs of low rank", name));
 }
 
 void BridgeReader::read_words(std::vector<Text> words) {
   for (const BridgeField& one : bridge_fields())
     if (*one.otherwise != '\0' || one.inverted) set(one.field, *one.otherwise != '\0' ? one.otherwise : "false", {});
   set("mixed_precision", "bf16_mixed", {});
+  read_recipe(words);
+  if (recipe_ != nullptr)
+    for (const auto& [field, value] : recipe_fields(*recipe_)) set(field, value, {});
   for (std::size_t i = 0; i < words.size(); ++i) {
     const Text& word = words[i];
     if (!shell::is_known(word.text))
@@ -135,10 +229,9 @@ void BridgeReader::read_words(std::vector<Text> words) {
       set(word.text.substr(word.text.find_first_not_of('+'), equals - word.text.find_first_not_of('+')),
           plain(word.text.substr(equals + 1)), word.place);
   }
-  if (!recipe_)
-    throw core::InputError(fmt::format("it names no recipe; read is --recipe {}", kBridgeRecipe), file_.path);
   gated_ = fields_.count("model.gated_linear_unit") > 0 && is_true(fields_["model.gated_linear_unit"].text);
   for (const auto& [field, value] : fields_) convert(field, value);
+  read_pairs();
   if (!fused_) add(gated_ ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion", {}, {});
 }
 
@@ -152,11 +245,6 @@ void BridgeReader::read_option(const std::vector<Text>& words, std::size_t& at) 
     fail_at(word.place, fmt::format("{} is no option of {} that is known here", name, kProgram));
   if (equals == std::string::npos && at + 1 == words.size()) fail_at(word.place, name + " lacks its value");
   const std::string value = equals == std::string::npos ? words[++at].text : word.text.substr(equals + 1);
-  if (name == "--recipe" && value != kBridgeRecipe && value != kLongRecipe)
-    fail_at(word.place,
-            fmt::format("--recipe {} is a program in Python, which is not run here; read is {} with overrides", value,
-                        kBridgeRecipe));
-  recipe_ = recipe_ || name == "--recipe";
   if (!known->second.empty()) set(std::string(known->second), value, word.place);
 }
 
@@ -200,6 +288,7 @@ void BridgeReader::convert_precision(const Text& value) {
 /// Converts a field that is not one argument; returns whether it is one of those.
 bool BridgeReader::convert_special(const std::string& field, const Text& value) {
   if (field == "mixed_precision") return convert_precision(value), true;
+  if (field.starts_with("peft.")) return convert_pairs(field.substr(5), value), true;
   if (field == "model.bias_activation_fusion") return fused_ = is_true(value.text), true;
   if (field == "model.num_query_groups" && !is_nothing(value.text)) {
     add("group-query-attention", {}, value.place);
@@ -246,8 +335,12 @@ bool is_bridge_script(const JobFile& file) {
          (file.text.find("--recipe") != std::string::npos || file.text.find("--model ") != std::string::npos);
 }
 
-JobArguments bridge_arguments(const JobFile& file, const JobOptions& options) {
+BridgeLaunch bridge_launch(const JobFile& file, const JobOptions& options) {
   return BridgeReader(file).read(options);
+}
+
+JobArguments bridge_arguments(const JobFile& file, const JobOptions& options) {
+  return bridge_launch(file, options).arguments;
 }
 
 }  // namespace manyworlds::experiments::jobs

@@ -354,14 +354,15 @@ TEST_CASE("what is not understood of a launch of Megatron-Bridge is refused with
   CHECK(refusal(plain + "-tp 2 --seq_length=512 optimizer.lr=3e-4 logger.log_interval=1") == "(no error)");
   CHECK(refusal("--recipe llama3_8b_pretrain_config") ==
         "train.sh:2: --recipe llama3_8b_pretrain_config is a program in Python, which is not run here; read is "
-        "vanilla_gpt_pretrain_config with overrides");
+        "vanilla_gpt_pretrain_config with overrides, or one of llama3_8b_peft_config, llama31_8b_peft_config, "
+        "llama3_70b_peft_config, llama31_70b_peft_config, llama31_405b_peft_config");
   CHECK(refusal(plain + "model.nosuch=4") ==
         "train.sh:2: model.nosuch is no field of Megatron-Bridge that is known here");
   CHECK(refusal(plain + "model.mtp_num_layers=1") == "(no error)");
   CHECK(refusal(plain + "mixed_precision=fp32_mixed") == "train.sh:2: mixed_precision=fp32_mixed is not modelled");
   CHECK(refusal(plain + "--nosuch 3") == "train.sh:2: --nosuch is no option of run_recipe.py that is known here");
   CHECK(refusal(plain + "-tp") == "train.sh:2: -tp lacks its value");
-  CHECK(refusal("--model llama3_8b") == "train.sh:2: --model is no option of run_recipe.py that is known here");
+  CHECK(refusal("--model llama3_8b") == "train.sh:2: --model needs --mode, which says the recipe of it");
 }
 
 TEST_CASE("a damaged launch of Megatron-Bridge is read or refused") {

@@ -118,6 +118,50 @@ TEST_CASE("what a peft section says that is not modelled is refused with its lin
         "model.architecture has them");
 }
 
+TEST_CASE("a recipe of Megatron-Bridge with pairs is what its function sets, and overrides") {
+  const auto launch = [](const std::string& words, int gpus = 8) {
+    return "#!/bin/bash\ntorchrun --nproc_per_node=" + std::to_string(gpus) +
+           " scripts/training/run_recipe.py --dataset mock \\\n  " + words + "\n";
+  };
+  const Job large = job_of("train.sh", launch("--model llama3_70b --mode lora"));
+  check_settings(large, {{"model.layers", "80"},
+                         {"model.sequence", "4096"},
+                         {"model.lora_rank", "16"},
+                         {"model.lora_weights", "linear_qkv+linear_proj+linear_fc1+linear_fc2"},
+                         {"model.tied_embeddings", "false"},
+                         {"strategy.tp", "8"},
+                         {"strategy.sequence_parallel", "false"},
+                         {"strategy.zero", "0"},
+                         {"strategy.global_batch", "8"},
+                         {"strategy.micro_batch", "1"},
+                         {"strategy.stack.precision", "bf16"},
+                         {"strategy.stack.reduce_in_16bit", "false"},
+                         {"strategy.stack.rope_fusion", "true"},
+                         {"strategy.overlap_grad_reduce", "false"}});
+  CHECK(large.gpus == 8);
+  const Job small = job_of("train.sh", launch("--recipe llama3_8b_peft_config peft.dim=32 -sl 2048 "
+                                              "peft.target_modules=[linear_qkv,linear_proj] peft.dropout=0.1"));
+  check_settings(small, {{"model.layers", "32"},
+                         {"model.sequence", "2048"},
+                         {"model.lora_rank", "32"},
+                         {"model.lora_weights", "linear_qkv+linear_proj"},
+                         {"strategy.tp", "1"}});
+  CHECK(notes_have(small, "peft.dropout of pairs of low rank"));
+  check_settings(job_of("train.sh", launch("--recipe llama31_405b_peft_32gpu_h100_bf16_config", 32)),
+                 {{"model.sequence", "2048"},
+                  {"model.lora_weights", "linear_qkv"},
+                  {"strategy.pp", "8"},
+                  {"strategy.virtual_stages", "8"},
+                  {"strategy.stack.reduce_in_16bit", "true"}});
+  const auto why = [&](const std::string& words) { return refusal("train.sh", launch(words)); };
+  CHECK(why("--model llama3_70b --mode dora") == ":3: --mode dora: magnitudes of weights (DoRA) are not read");
+  CHECK(why("--recipe llama3_8b_peft_config peft.ranks=8") ==
+        ":3: peft.ranks=8: pairs of low rank of this form are not modelled");
+  CHECK(why("--recipe vanilla_gpt_pretrain_config model.num_layers=2 peft.dim=8") ==
+        ":3: peft.dim: the recipe vanilla_gpt_pretrain_config has no pairs of low rank");
+  CHECK(why("--model qwen3_8b --mode lora").starts_with(":3: --recipe qwen3_8b_peft_config is a program in Python"));
+}
+
 TEST_CASE("NeMo's first version has pairs beside queries, keys and values unless it names modules") {
   const std::string path = kFolder + "nemo/launcher_llama_squad_peft.yaml";
   const Job job = job_at(path, {{}, 0, "llama2-7b"});
