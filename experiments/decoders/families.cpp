@@ -344,13 +344,11 @@ const std::vector<Family>& families() {
   static const std::vector<Family> sorted = [] {
     std::vector<Family> all = plain_families();
     for (const std::vector<Family>& more :
-    for (const std::vector<Family>& more :
          {alike_families(), parallel_families(), earlier_families(), audio_families(), encoder_families(),
           text_encoder_families(), mixer_families(), linear_mixer_families(), mixed_families(), window_families(),
           sparse_families()})
       all.insert(all.end(), more.begin(), more.end());
-    std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) {
-      return a.type < b.type; });
+    std::sort(all.begin(), all.end(), [](const Family& a, const Family& b) { return a.type < b.type; });
     return all;
   }();
   return sorted;
