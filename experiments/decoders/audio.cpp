@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/decoders/decoder_parts.hpp"
+#include "experiments/decoders/encoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
 #include "experiments/model_keys/known_keys.hpp"
 #include "experiments/tree/scalar.hpp"
@@ -33,16 +34,6 @@ void require_text(ConfigReader& reader, std::string_view key, std::initializer_l
 
 void require_false(ConfigReader& reader, std::string_view key, std::string_view what) {
   if (reader.flag({key}, false)) reader.refuse(reader.find({key}), fmt::format("'{}' is true: {}", key, what));
-}
-
-/// Refuses another purpose than `known`, by the ends of names in `architectures`.
-void check_purpose(ConfigReader& reader, std::initializer_list<std::string_view> known) {
-  const std::string& name = reader.config().architecture;
-  const auto ends = [&](std::string_view one) { return name.ends_with(one); };
-  if (name.empty() || std::any_of(known.begin(), known.end(), ends)) return;
-  reader.refuse(reader.find({"architectures"}), fmt::format("'architectures' has '{}': of this family only {} is "
-                                                            "modelled",
-                                                            name.substr(0, 60), fmt::join(known, ", ")));
 }
 
 /// Reads how layers drop out in training, which steps do not.
@@ -83,7 +74,7 @@ Network whisper_encoder(ConfigReader& reader, std::int64_t tokens) {
 }
 
 void read_whisper(ConfigReader& reader) {
-  check_purpose(reader, {"ForConditionalGeneration", "WhisperModel"});
+  purpose(reader, {"ForConditionalGeneration", "WhisperModel"});
   if (!reader.flag({"is_encoder_decoder"}, true))
     reader.refuse(reader.find({"is_encoder_decoder"}), "'is_encoder_decoder' must be true in this family");
   reader.take("layers", {"decoder_layers"});
@@ -206,7 +197,7 @@ void leave_out_quantizer(ConfigReader& reader, std::int64_t features) {
 }
 
 void read_wav2vec2(ConfigReader& reader) {
-  check_purpose(reader, {"ForCTC", "Wav2Vec2Model", "HubertModel", "ForPreTraining"});
+  purpose(reader, {"ForCTC", "Wav2Vec2Model", "HubertModel", "ForPreTraining"});
   reader.take("layers", {"num_hidden_layers"});
   reader.take("hidden", {"hidden_size"});
   reader.take("heads", {"num_attention_heads"});
@@ -339,7 +330,7 @@ std::vector<Network> halving_networks(const Conformer& sizes) {
 }
 
 void read_parakeet(ConfigReader& reader) {
-  check_purpose(reader, {"ForCTC"});
+  purpose(reader, {"ForCTC"});
   const FoundKey encoder = reader.find({"encoder_config"});
   if (!encoder.is_set() || encoder.value->kind != Node::Kind::mapping)
     reader.fail(encoder, "'encoder_config' must be an object: the sizes of the encoder");
