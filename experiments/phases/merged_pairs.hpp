@@ -1,5 +1,5 @@
 // Pairs of low rank that are merged into the weights beside which they were trained, W + B A (Hu et al. 2021, LoRA,
-// section 4.2), before a model scores or generates.
+// section 4.2), before a model scores or generates; weights in 4 bits are expanded to 16 for that.
 #pragma once
 
 #include "core/workload/model/model.hpp"

@@ -126,6 +126,10 @@ class Phases(unittest.TestCase):
             self.assertEqual(policy["time_s"], without["phases"][3]["time_s"])
             self.assertEqual(weights["transfer"], without["phases"][2]["transfer"] | {"merged_rank": 16})
             self.assertLess(update["memory_peak_bytes"], without["phases"][1]["memory_peak_bytes"])
+        four_bits = SMALL.replace("strategy.tp: 4,", "strategy.tp: 1, model.lora_rank: 16, model.frozen_weights: nf4,")
+        told = json.loads(self.phases(four_bits, "--json", "-o", "pairs-nf4", "--in-process").stdout)
+        self.assertEqual(told["phases"][0]["time_s"], without["phases"][0]["time_s"])
+        self.assertEqual(told["phases"][2]["transfer"]["weight_bytes"], without["phases"][2]["transfer"]["weight_bytes"])
         self.assertIn("into which pairs of rank 16 are merged", self.phases(of_update, "-o", "pairs-update", "--in-process").stdout)
 
     def test_another_layout_on_the_same_gpus_gathers_and_the_same_does_not(self):
