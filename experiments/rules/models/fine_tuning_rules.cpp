@@ -83,8 +83,10 @@ Violation pairs_of_none(const Model& model) {
       parts.empty() ? "" : ", parts ", fmt::join(parts, " "));
 }
 
-/// Returns the pairs of a layer that its projections have as well, or of the halves of a layer that has no gate.
-Violation mixed_projections(const Model& model) {
+/// Returns the pairs of a layer that its projections have as well, those of the halves of a layer that has no gate, or
+/// the widths of keys and values that differ, of which pairs of projections take one.
+Violation mixed_projections(const LayerBranch& branch) {
+  const Model& model = branch.model;
   const auto named = [&](core::workload::Modules weights) {
     return "lora_weights " + core::join_list(model.lora_weights & weights, core::workload::lora_weight_names());
   };
@@ -94,6 +96,12 @@ Violation mixed_projections(const Model& model) {
        {std::pair(lora_weight::linear_qkv, kAttention), {lora_weight::linear_fc1, kHalves}})
     if (has_pair(model, layer) && has_pair(model, projections)) return named(layer | projections);
   if (has_pair(model, kHalves) && !model.is_gated()) return named(kHalves) + ", an activation without a gate";
+  if (!has_pair(model, kAttention)) return std::nullopt;
+  Model of_values = model;
+  of_values.lora_rank = 1, of_values.lora_weights = lora_weight::linear_v;
+  const std::int64_t values = branch.part.lora_parameters(of_values).sharded - model.hidden,
+                     keys = model.kv() * model.head_width();
+  if (values > 0 && values != keys) return fmt::format("keys of {} columns, values of {}", keys, values);
   return std::nullopt;
 }
 
@@ -290,9 +298,9 @@ std::vector<Rule> fine_tuning_rules() {
       lora_rank_rule(
           "lora_of_projections",
           "lora_weights has a pair of a layer or pairs of its projections, not both: linear_qkv or linear_q, "
-          "linear_k and linear_v, linear_fc1 or, with a gate, linear_fc1_gate and linear_fc1_up",
+          "linear_k and linear_v, as wide as keys, linear_fc1 or, with a gate, linear_fc1_gate and linear_fc1_up",
           "Megatron-Bridge, peft/canonical_lora.py, which refuses linear_qkv and linear_fc1",
-          [](const LayerBranch& branch, const Strategy&) { return mixed_projections(branch.model); }),
+          [](const LayerBranch& branch, const Strategy&) { return mixed_projections(branch); }),
       rule("frozen_parts", "model.architecture",
            "frozen is for parts of transformers and mixers: of an index of attention, of embedding tables and of parts "
            "for images it is not supported",
