@@ -214,7 +214,7 @@ TEST_CASE("a large Conformer has the parameters of NeMo's, and its FLOPs") {
   const I front = d * 9 + d + d * d * 9 + d + 20 * d * d + d;
   CHECK(model_parameters(model) == 18 * (2 * mlp + attention + convolution + norms) + front + 129 * d);
   CHECK(static_cast<double>(model_parameters(model)) == Approx(121e6).epsilon(0.005));  // as published, in millions
-  const I first = 2 * 4 * t * 20 * 2 * 9 * d;                                           // 800 x 40 positions
+  const I first = 2 * (2 * t * 40) * 9 * d;                                             // 800 x 40 positions
   const I layer = 2 * t * (2 * 2 * d * 2'048 + 4 * d * d + 3 * d * d + 31 * d) + 2 * (2 * t - 1) * d * d;
   const I scores = 4 * t * t * d + 2 * t * (2 * t - 1) * d;
   const I rest = 2 * t * 20 * 9 * d * d + 2 * t * 20 * d * d + 18 * (layer + scores) + 2 * t * d * 129;
