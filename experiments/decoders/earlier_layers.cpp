@@ -17,7 +17,7 @@ namespace {
 using import::Node;
 
 constexpr std::int64_t kUsualSequence = 4'096;  // tokens of a sample where the file says no less
-constexpr double kMostSize = 1e9;
+constexpr double kMaxSize = 1e9;
 
 void use_layer_norm(ConfigReader& reader, bool shifted) {
   std::erase_if(reader.values(), [](const ConfigValue& value) { return value.option == "norm"; });
@@ -75,7 +75,7 @@ class Member {
     core::OptionInfo info;
     info.kind = kind;
     info.minimum = 0;
-    info.maximum = kMostSize;
+    info.maximum = kMaxSize;
     return std::get<Value>(import::read_value(*found, info, name(key)));
   }
 
@@ -89,6 +89,12 @@ void check_key_heads(ConfigReader& reader, std::int64_t kv_heads, const FoundKey
     reader.fail(at, fmt::format("{} heads of keys do not divide {} heads", kv_heads, reader.setting("heads")));
 }
 
+void check_head_width(ConfigReader& reader, Keys hidden) {
+  if (reader.setting("hidden") % reader.setting("heads") != 0)
+    reader.fail(reader.find(hidden), fmt::format("the width of the stream, {}, is no multiple of {} heads",
+                                                 reader.setting("hidden"), reader.setting("heads")));
+}
+
 /// A norm stands behind the table of tokens.
 void read_bloom(ConfigReader& reader) {
   reader.take("layers", {"n_layer", "num_hidden_layers"});
@@ -97,6 +103,7 @@ void read_bloom(ConfigReader& reader) {
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
   reader.take_if_set("ffn_hidden", {"n_inner"});
+  check_head_width(reader, {"n_embed", "hidden_size"});
   reader.set("kv_heads", reader.setting("heads"));
   reader.set("norm", "layer_norm");
   reader.set("activation", "gelu");
@@ -135,6 +142,7 @@ void read_mpt(ConfigReader& reader) {
   reader.take("heads", {"n_heads"});
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
+  check_head_width(reader, {"d_model"});
   const std::int64_t ratio = reader.integer({"expansion_ratio"}, 4);
   if (ratio < 1 || ratio > 1'000) reader.fail(reader.find({"expansion_ratio"}), "'expansion_ratio' must be 1 to 1000");
   reader.set("ffn_hidden", ratio * reader.setting("hidden"), "expansion_ratio");
@@ -171,6 +179,7 @@ void read_dbrx(ConfigReader& reader) {
   reader.take("heads", {"n_heads"});
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
+  check_head_width(reader, {"d_model"});
   use_layer_norm(reader, false);
   reader.set("position", "rotary");
   reader.set("activation", "swiglu");
@@ -239,6 +248,7 @@ void read_gpt_neo(ConfigReader& reader) {
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
   reader.take_if_set("ffn_hidden", {"intermediate_size"});
+  check_head_width(reader, {"hidden_size"});
   reader.set("kv_heads", reader.setting("heads"));
   reader.set("norm", "layer_norm");
   reader.set("activation", "gelu");

@@ -29,6 +29,9 @@ void read_distilbert(ConfigReader& reader) {
   reader.take("layers", {"n_layers", "num_hidden_layers"});
   reader.take("hidden", {"dim", "hidden_size"});
   reader.take("heads", {"n_heads", "num_attention_heads"});
+  if (reader.setting("hidden") % reader.setting("heads") != 0)
+    reader.fail(reader.find({"dim", "hidden_size"}), fmt::format("'dim' is {}, no multiple of 'n_heads', {}",
+                                                                 reader.setting("hidden"), reader.setting("heads")));
   reader.set("kv_heads", reader.setting("heads"));
   reader.take("ffn_hidden", {"hidden_dim"});
   reader.take("vocabulary", {"vocab_size"});
@@ -145,14 +148,14 @@ LayerList bart_layers(std::int64_t count, const std::string& attention) {
 }
 
 std::int64_t bart_size(ConfigReader& reader, std::string_view key) {
-  constexpr std::int64_t kMost = 1'000'000;
+  constexpr std::int64_t kMax = 1'000'000;
   const std::int64_t value = reader.integer({key}, 0);
-  if (value < 1 || value > kMost) reader.fail(reader.find({key}), fmt::format("'{}' must be from 1 to {}", key, kMost));
+  if (value < 1 || value > kMax) reader.fail(reader.find({key}), fmt::format("'{}' must be from 1 to {}", key, kMax));
   return value;
 }
 
 void read_bart(ConfigReader& reader) {
-  constexpr std::int64_t kMostLayers = 10'000, kPadded = 2;  // rows of each table of positions before the first
+  constexpr std::int64_t kMaxLayers = 10'000, kPadded = 2;  // rows of each table of positions before the first
   purpose(reader, {"ForConditionalGeneration", "Model"});
   reader.take("hidden", {"d_model"});
   reader.take("layers", {"decoder_layers"});
@@ -179,7 +182,7 @@ void read_bart(ConfigReader& reader) {
                      encoders = bart_size(reader, "encoder_layers"),
                      heads = bart_size(reader, "encoder_attention_heads"), width = bart_size(reader, "encoder_ffn_dim"),
                      hidden = reader.setting("hidden");
-  if (encoders > kMostLayers) reader.fail(reader.find({"encoder_layers"}), "'encoder_layers' must be 10000 or less");
+  if (encoders > kMaxLayers) reader.fail(reader.find({"encoder_layers"}), "'encoder_layers' must be 10000 or less");
   for (const std::int64_t each : {heads, reader.setting("heads")})
     if (each < 1 || hidden % each != 0)
       reader.fail(reader.find({"d_model"}), fmt::format("'d_model' is {}, no multiple of {} heads", hidden, each));

@@ -14,7 +14,7 @@ namespace {
 
 using import::Node;
 
-constexpr std::int64_t kMostHeads = 100'000;
+constexpr std::int64_t kMaxHeads = 100'000;
 
 void read_gated_decoder(ConfigReader& reader) {
   read_decoder(reader);
@@ -118,7 +118,7 @@ Heads step_heads_in_windows(ConfigReader& reader, const Heads& full) {
   const FoundKey other = reader.find({"attention_other_setting"});
   const auto said = [&](std::string_view key, std::int64_t otherwise) {
     const Node* found = other.is_set() ? other.value->find(key) : nullptr;
-    return found == nullptr ? otherwise : number_of(found->text, kMostHeads);
+    return found == nullptr ? otherwise : number_of(found->text, kMaxHeads);
   };
   const std::int64_t heads = said("num_attention_heads", 0);
   if (heads == 0) {
