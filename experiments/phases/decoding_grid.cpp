@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,11 +27,65 @@ std::map<std::int64_t, Span> spans_of(const std::vector<Decoding>& replicas) {
   return spans;
 }
 
+void widen(std::optional<Span>& span, const Span& other) {
+  if (span)
+    span->widen(other);
+  else
+    span = other;
+}
+
+/// A number of samples that is simulated, with the mean lengths of stretches that use its times.
+struct Column {
+  std::int64_t samples = 0;
+  std::optional<Span> used;     // by stretches of so many samples, and of some more or fewer
+  std::optional<Span> between;  // by stretches of more samples, but fewer than the next column's
+};
+
+/// Returns columns for powers of two around all numbers of samples, and for the greatest of these.
+std::vector<Column> columns_for(const std::map<std::int64_t, Span>& spans) {
+  const std::int64_t fewest = spans.begin()->first, most = spans.rbegin()->first;
+  std::set<std::int64_t> samples{most};
+  for (std::int64_t power = 1; power < most; power *= 2)
+    if (2 * power > fewest) samples.insert(power);
+  std::vector<Column> columns;
+  for (const std::int64_t one : samples) columns.push_back({one, std::nullopt, std::nullopt});
+  return columns;
+}
+
+/// Notes where the lengths of each number of samples are needed, and drops columns that none needs.
+void use(std::vector<Column>& columns, const std::map<std::int64_t, Span>& spans) {
+  for (const auto& [count, span] : spans) {
+    const auto above =
+        std::upper_bound(columns.begin(), columns.end(), count,
+                         [](std::int64_t value, const Column& column) { return value < column.samples; });
+    Column& below = *std::prev(above);
+    widen(below.used, span);
+    if (below.samples == count) continue;
+    widen(above->used, span);
+    widen(below.between, span);
+  }
+  std::erase_if(columns, [](const Column& column) { return !column.used; });
+}
+
 std::vector<std::int64_t> lengths_in(const Span& span) {
   const auto least = static_cast<std::int64_t>(std::floor(span.least));
   const auto most = static_cast<std::int64_t>(std::ceil(span.most));
   const std::set<std::int64_t> lengths{least, least + (most - least) / 2, most};
   return {lengths.begin(), lengths.end()};
+}
+
+/// Returns the step half-way to the next column, if stretches are between both, and a quarter of the way between
+/// lengths; nullopt if that is simulated anyway.
+std::optional<DecodingPoint> check_of(const Column& column, std::int64_t next_samples,
+                                      const std::vector<std::int64_t>& lengths) {
+  const Span span = column.between.value_or(*column.used);
+  const std::int64_t samples = column.between ? (column.samples + next_samples) / 2 : column.samples;
+  const auto quarter = static_cast<std::int64_t>(std::floor(span.least + (span.most - span.least) / 4));
+  const DecodingPoint check{samples, std::max(quarter, lengths.front())};
+  const bool is_simulated =
+      samples == column.samples && std::binary_search(lengths.begin(), lengths.end(), check.length);
+  if (is_simulated) return std::nullopt;
+  return check;
 }
 
 }  // namespace
@@ -43,37 +98,13 @@ DecodingGrid decoding_grid(const std::vector<Decoding>& replicas) {
   const std::map<std::int64_t, Span> spans = spans_of(replicas);
   DecodingGrid grid;
   if (spans.empty()) return grid;
-  std::set<std::int64_t> samples{spans.rbegin()->first};
-  for (std::int64_t power = 1; power < spans.rbegin()->first; power *= 2)
-    if (2 * power > spans.begin()->first) samples.insert(power);
-  grid.samples.assign(samples.begin(), samples.end());
-  std::vector<std::optional<Span>> of_column(samples.size());
-  const auto widen = [&](std::size_t column, const Span& span) {
-    of_column[column] ? of_column[column]->widen(span) : void(of_column[column] = span);
-  };
-  std::vector<std::optional<Span>> of_cell(samples.size());
-  for (const auto& [count, span] : spans) {
-    const std::size_t below = grid.below(count);
-    widen(below, span);
-    if (count == grid.samples[below]) continue;
-    widen(below + 1, span);
-    of_cell[below] ? of_cell[below]->widen(span) : void(of_cell[below] = span);
-  }
-  for (std::size_t column = samples.size(); column-- > 0;)
-    if (!of_column[column]) {  // no stretch has so few or so many
-      grid.samples.erase(grid.samples.begin() + static_cast<std::ptrdiff_t>(column));
-      of_column.erase(of_column.begin() + static_cast<std::ptrdiff_t>(column));
-      of_cell.erase(of_cell.begin() + static_cast<std::ptrdiff_t>(column));
-    }
-  for (const auto& span : of_column) grid.lengths.push_back(lengths_in(*span));
-  for (std::size_t column = 0; column < grid.samples.size(); ++column) {
-    const Span span = of_cell[column].value_or(*of_column[column]);
-    const std::int64_t between =
-        of_cell[column] ? (grid.samples[column] + grid.samples[column + 1]) / 2 : grid.samples[column];
-    const auto quarter = static_cast<std::int64_t>(std::floor(span.least + (span.most - span.least) / 4));
-    const DecodingPoint check{between, std::max(quarter, grid.lengths[column].front())};
-    const bool is_known = std::binary_search(grid.lengths[column].begin(), grid.lengths[column].end(), check.length);
-    if (between != grid.samples[column] || !is_known) grid.checks.push_back(check);
+  std::vector<Column> columns = columns_for(spans);
+  use(columns, spans);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    grid.samples.push_back(columns[i].samples);
+    grid.lengths.push_back(lengths_in(*columns[i].used));
+    const std::int64_t next_samples = columns[std::min(i + 1, columns.size() - 1)].samples;
+    if (const auto check = check_of(columns[i], next_samples, grid.lengths.back())) grid.checks.push_back(*check);
   }
   return grid;
 }
