@@ -153,13 +153,12 @@ void BridgeReader::read_recipe(const std::vector<Text>& words) {
       given[name] = {words[i + 1].text, words[i].place};
   }
   const Text mode = given["--mode"];
-  for (const auto& [name, value] : given)
-    if ((name == "--mode" || name == "--peft_scheme") && value.text == "dora")
-      fail_at(value.place, name + " dora: magnitudes of weights (DoRA) are not read");
+  pairs_.magnitudes = mode.text == "dora" || given["--peft_scheme"].text == "dora";
   Text recipe = given["--recipe"];
   if (recipe.text.empty() && given.contains("--model")) {
     if (mode.text.empty()) fail_at(given["--model"].place, "--model needs --mode, which says the recipe of it");
-    recipe = {given["--model"].text + (mode.text == "lora" ? "_peft_config" : "_" + mode.text + "_config"),
+    recipe = {given["--model"].text +
+                  (mode.text == "lora" || mode.text == "dora" ? "_peft_config" : "_" + mode.text + "_config"),
               given["--model"].place};
   }
   if (recipe.text.empty())

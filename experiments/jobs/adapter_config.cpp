@@ -28,7 +28,7 @@ const KnownNames& adapter_keys() {
         "inference_mode revision auto_mapping fan_in_fan_out megatron_config megatron_core layers_pattern "
         "qalora_group_size runtime_config peft_version"},
        {Fate::noted, "pairs of low rank drop no elements here", "lora_dropout=0/0.0"},
-       {Fate::refused, "magnitudes of weights (DoRA) are not read", "use_dora=false"},
+       {Fate::refused, "magnitudes of weights (DoRA) of projections are not modelled", "use_dora=false"},
        {Fate::refused, "only pairs of low rank (LORA) are modelled", "peft_type=LORA"},
        {Fate::refused, "pairs of one rank stand beside the modules of all layers, and nothing else is trained",
         "bias=none lora_bias=false modules_to_save layers_to_transform rank_pattern exclude_modules layer_replication "

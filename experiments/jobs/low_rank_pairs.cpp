@@ -156,6 +156,7 @@ void put_pairs(Job& job, const LowRankPairs& pairs, ModuleNames names) {
   const Place& place = pairs.modules.front().place;
   job.settings.push_back({"model.lora_rank", pairs.rank.text, pairs.rank.place});
   job.settings.push_back({"model.lora_weights", fmt::format("{}", fmt::join(listed, "+")), place});
+  if (pairs.magnitudes) job.settings.push_back({"model.lora_magnitudes", "true", place});
   if (names != ModuleNames::hugging_face) return;
   if (has_projection(weights)) job.settings.push_back({"strategy.stack.projection_fusion", "false", place});
   const bool by_pattern = std::any_of(pairs.modules.begin(), pairs.modules.end(),

@@ -13,6 +13,7 @@ namespace manyworlds::experiments::jobs {
 struct LowRankPairs {
   Text rank;                  // a whole number; no text: there are no pairs
   std::vector<Text> modules;  // names, or patterns with * before the end of a name
+  bool magnitudes = false;    // norms of weights are trained too (DoRA)
 };
 
 enum class ModuleNames : std::uint8_t { megatron, hugging_face };
@@ -24,10 +25,10 @@ std::vector<Text> module_words(const std::string& name, const import::Node& node
 /// Returns the modules of Megatron-Core's LoRA by default, or, as CanonicalLoRA has them, those of each projection.
 std::vector<Text> megatron_modules(bool canonical, const Place& place);
 
-/// Sets model.lora_rank and model.lora_weights of a job whose model is known. Modules with Hugging Face's names are
-/// linear layers of their own, so that a job with pairs beside projections has no projection_fusion. Throws InputError
-/// at the place of a rank that is no whole number from 1 on, and of a module that is no linear layer of attention or of
-/// a feed-forward network, with those that are.
+/// Sets model.lora_rank, model.lora_weights and, with magnitudes, model.lora_magnitudes of a job whose model is known.
+/// Modules with Hugging Face's names are linear layers of their own, so that a job with pairs beside projections has no
+/// projection_fusion. Throws InputError at the place of a rank that is no whole number from 1 on, and of a module that
+/// is no linear layer of attention or of a feed-forward network, with those that are.
 void put_pairs(Job& job, const LowRankPairs& pairs, ModuleNames names);
 
 }  // namespace manyworlds::experiments::jobs

@@ -341,6 +341,8 @@ void AutomodelReader::read_experts() {
 void AutomodelReader::read_pairs() {
   const bool has_section =
       std::any_of(values_.begin(), values_.end(), [](const auto& one) { return one.first.starts_with("peft."); });
+  if (!has_section && is_on("quantization.load_in_4bit"))
+    find("quantization.load_in_4bit")->fail("'quantization.load_in_4bit' is for weights beside pairs of low rank");
   if (!has_section) return;
   const char *rank = "peft.dim", *modules = "peft.target_modules";
   LowRankPairs pairs;
@@ -348,6 +350,11 @@ void AutomodelReader::read_pairs() {
   if (const Node* listed = find(modules)) pairs.modules = module_words(modules, *listed);
   if (pairs.modules.empty()) pairs.modules = {{"*_proj", place(rank)}};
   put_pairs(job_, pairs, ModuleNames::hugging_face);
+  const char* bits = "quantization.load_in_4bit";
+  if (!is_on(bits)) return;
+  if (!is_on("quantization.bnb_4bit_use_double_quant") || text("quantization.bnb_4bit_quant_type", "fp4") != "nf4")
+    find(bits)->fail(fmt::format("'{}' is modelled with bnb_4bit_quant_type nf4 and bnb_4bit_use_double_quant", bits));
+  set("model.frozen_weights", word(bits), bits);
 }
 
 Job AutomodelReader::read() {

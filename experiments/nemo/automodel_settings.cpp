@@ -45,6 +45,7 @@ std::vector<KnownName> mapped_keys() {
       {"peft.dim", "model.lora_rank", "8 where there is a section peft"},
       {"peft.target_modules", "model.lora_weights",
        "names of modules, or patterns such as *_proj, which it is without them; a pair for each projection"},
+      {"quantization.load_in_4bit", "model.frozen_weights", "nf4, with pairs of low rank", "true=nf4 false=bf16"},
       {"dataset.seq_len", "model.sequence"},
       {"dataset.seq_length", "model.sequence"},
       {"packed_sequence.packed_sequence_size", "model.sequence", "0: not packed"},
@@ -84,11 +85,14 @@ std::vector<NameGroup> other_keys() {
        "peft._target_ peft.alpha peft.dropout_position peft.lora_A_init peft.use_triton "
        "peft.use_memory_efficient_lora"},
       {Fate::noted, "pairs of low rank drop no elements here", "peft.dropout=0/0.0"},
-      {Fate::refused, "magnitudes of weights (DoRA) are not read", "peft.use_dora"},
+      {Fate::refused, "magnitudes of weights (DoRA) of projections are not modelled", "peft.use_dora"},
       {Fate::refused, "which linear layers have pairs of low rank depends on the model, and the head may be one",
        "peft.match_all_linear peft.exclude_modules"},
       {Fate::refused, "pairs of low rank of this form are not modelled",
        "peft.lora_dtype=bf16/bfloat16/torch.bfloat16 peft.moe_rank_scaling peft.*"},
+      {Fate::refused, "frozen weights in 4 bits are those of QLoRA: nf4, double quantisation, GEMMs in bfloat16",
+       "quantization.bnb_4bit_quant_type=nf4 quantization.bnb_4bit_use_double_quant=True/true "
+       "quantization.bnb_4bit_compute_dtype=bfloat16 quantization.bnb_4bit_quant_storage=bfloat16/uint8"},
       {Fate::refused, "quantised weights are not modelled", "quantization.* qat.* fp8.enabled model.quantization*"},
       {Fate::refused, "multi-token prediction is not read of its jobs",
        "model.num_nextn_predict_layers model.config.num_nextn_predict_layers model.mtp_*"},

@@ -180,11 +180,12 @@ LowRankPairs NemoReader::pairs() const {
   const Node& named = is_word ? scheme : target;
   const std::string name = named.text.substr(named.text.rfind('.') + 1);
   const bool canonical = name == "CanonicalLoRA" || name == "canonical_lora";
-  if (name == "DoRA" || name == "dora")
-    named.fail(fmt::format("'peft' {}: magnitudes of weights (DoRA) are not read", named.text));
-  if (!name.empty() && !canonical && name != "LoRA" && name != "lora")
-    named.fail(fmt::format("'peft' {} is not modelled; known are LoRA, CanonicalLoRA", named.text));
-  return listed_pairs("peft.dim", "peft.target_modules", canonical);
+  const bool magnitudes = name == "DoRA" || name == "dora";
+  if (!name.empty() && !canonical && !magnitudes && name != "LoRA" && name != "lora")
+    named.fail(fmt::format("'peft' {} is not modelled; known are LoRA, CanonicalLoRA, DoRA", named.text));
+  LowRankPairs pairs = listed_pairs("peft.dim", "peft.target_modules", canonical);
+  pairs.magnitudes = magnitudes;
+  return pairs;
 }
 
 Job NemoReader::read() {

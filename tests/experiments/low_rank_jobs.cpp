@@ -100,12 +100,14 @@ TEST_CASE("the peft section of a run_config.yaml says rank and linear layers by 
   check_settings(job_of("run_config.yaml", run_config(canonical + "  target_modules: [linear_q, linear_v]\n"), {{}, 8}),
                  {{"model.lora_rank", "16"}, {"model.lora_weights", "linear_q+linear_v"}});
   check_settings(job_of("run_config.yaml", run_config("peft: null\n"), {{}, 8}), {{"model.lora_rank", ""}});
+  check_settings(job_of("run_config.yaml", run_config("peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n"), {{}, 8}),
+                 {{"model.lora_rank", "32"}, {"model.lora_magnitudes", "true"}});
 }
 
 TEST_CASE("what a peft section says that is not modelled is refused with its line and the reason") {
   const auto why = [](const std::string& peft) { return refusal("run_config.yaml", run_config(peft), {{}, 8}); };
-  CHECK(why("peft:\n  _target_: megatron.bridge.peft.dora.DoRA\n") ==
-        ":23: 'peft' megatron.bridge.peft.dora.DoRA: magnitudes of weights (DoRA) are not read");
+  CHECK(why("peft:\n  _target_: megatron.bridge.peft.sora.SoRA\n") ==
+        ":23: 'peft' megatron.bridge.peft.sora.SoRA is not modelled; known are LoRA, CanonicalLoRA, DoRA");
   CHECK(why(kLora + "  dim: 8.5\n") == ":24: the rank of pairs must be a whole number from 1 to 100000, not '8.5'");
   CHECK(why(kLora + "  exclude_modules: [linear_fc1]\n") ==
         ":24: 'peft.exclude_modules' …: pairs of low rank of this form are not modelled");
@@ -154,7 +156,8 @@ TEST_CASE("a recipe of Megatron-Bridge with pairs is what its function sets, and
                   {"strategy.virtual_stages", "8"},
                   {"strategy.stack.reduce_in_16bit", "true"}});
   const auto why = [&](const std::string& words) { return refusal("train.sh", launch(words)); };
-  CHECK(why("--model llama3_70b --mode dora") == ":3: --mode dora: magnitudes of weights (DoRA) are not read");
+  check_settings(job_of("train.sh", launch("--model llama3_8b --mode dora")),
+                 {{"model.lora_rank", "8"}, {"model.lora_magnitudes", "true"}});
   CHECK(why("--recipe llama3_8b_peft_config peft.ranks=8") ==
         ":3: peft.ranks=8: pairs of low rank of this form are not modelled");
   CHECK(why("--recipe vanilla_gpt_pretrain_config model.num_layers=2 peft.dim=8") ==
@@ -203,6 +206,20 @@ TEST_CASE("Automodel and PEFT have a pair for each projection, and layers whose 
                        {"strategy.micro_batch", "4"},
                        {"strategy.global_batch", "32"}});
   CHECK(notes_have(job, "linear layers have the names of Llama's"));
+  // As examples/llm_finetune/llama3_1/llama3_1_8b_squad_qlora.yaml has it.
+  const std::string quantised =
+      "step_scheduler:\n  global_batch_size: 32\n  local_batch_size: 4\nmodel:\n"
+      "  pretrained_model_name_or_path: meta-llama/Llama-3.1-8B\npeft:\n"
+      "  _target_: nemo_automodel.components._peft.lora.PeftConfig\n  target_modules: '*_proj'\n  dim: 16\n"
+      "distributed:\n  strategy: fsdp2\nquantization:\n  load_in_4bit: True\n  load_in_8bit: False\n"
+      "  bnb_4bit_compute_dtype: bfloat16\n  bnb_4bit_use_double_quant: True\n  bnb_4bit_quant_storage: bfloat16\n";
+  const std::string type = "  bnb_4bit_quant_type: ";
+  check_settings(job_of("x.yaml", quantised + type + "nf4\n", {{}, 1}),
+                 {{"model.lora_rank", "16"}, {"model.frozen_weights", "nf4"}, {"strategy.zero", "0"}});
+  CHECK(refusal("x.yaml", quantised + type + "fp4\n", {{}, 1})
+            .starts_with(":18: 'quantization.bnb_4bit_quant_type' fp4: frozen weights in 4 bits are those of QLoRA"));
+  CHECK(refusal("x.yaml", quantised, {{}, 1})
+            .starts_with(":13: 'quantization.load_in_4bit' is modelled with bnb_4bit_quant_type nf4"));
 
   TemporaryFolder folder;
   // As PEFT 0.18.1 writes it.

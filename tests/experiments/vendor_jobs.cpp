@@ -428,7 +428,7 @@ TEST_CASE("what Automodel does that is not modelled is refused with its line") {
   CHECK(job.gpus == 8);
   check_settings(job, {{"model.layers", "32"}, {"strategy.zero", "3"}, {"strategy.sequence_parallel", "false"}});
   CHECK(refusal(text + "peft:\n  dim: 8\n  use_dora: true\n", "x.yaml") ==
-        ":14: 'peft.use_dora' true: magnitudes of weights (DoRA) are not read");
+        ":14: 'peft.use_dora' true: magnitudes of weights (DoRA) of projections are not modelled");
   CHECK(refusal(text + "  pp_sise: 2\n", "x.yaml") ==
         ":12: 'distributed.pp_sise' is no key of NeMo Automodel that is known here; did you mean "
         "'distributed.pp_size'?");
