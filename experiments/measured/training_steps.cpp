@@ -318,10 +318,11 @@ void RowReader::read_strategy() {
   choose_recompute();
 }
 
-/// Sets options of the strategy whose columns have their names in a sweep.
+/// Sets options of the strategy and of collectives whose columns have their names in a sweep.
 void RowReader::set_strategy_columns() {
   for (const std::string& column : row_.header().names)
-    if (column.starts_with("strategy.") && row_.given(column)) set(column, text(column.c_str()));
+    if ((column.starts_with("strategy.") || column.starts_with("collectives.")) && row_.given(column))
+      set(column, text(column.c_str()));
 }
 
 void RowReader::set_schedule(std::int64_t pp) {
