@@ -140,6 +140,8 @@ void read_ernie(ConfigReader& reader) {
   read_gated(reader);
   const bool biased = reader.flag({"use_bias"}, false);
   read_biases(reader, {biased, biased, biased}, "use_bias");
+  if (!reader.flag({"use_rmsnorm"}, true))
+    reader.refuse(reader.find({"use_rmsnorm"}), "'use_rmsnorm' is false: no published model of this family is so");
 }
 
 /// Experts from one layer on, in the words of the family.

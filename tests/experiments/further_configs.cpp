@@ -292,6 +292,26 @@ TEST_CASE("files of quantised relatives are read with the keys that they have be
         std::string::npos);
 }
 
+TEST_CASE("the language models of GLM-4.5V and ERNIE 4.5 are read with the keys of their files") {
+  CHECK(refusal(R"("model_type": "ernie4_5_moe", "use_rmsnorm": true, "moe_capacity": [64, 64, 64],
+      "moe_gate": "topk", "moe_use_aux_free": true, "num_nextn_predict_layers": 1)") == "(no error)");
+  names(R"("model_type": "ernie4_5", "use_rmsnorm": false)", "'use_rmsnorm' is false");
+  // GLM-4.5V: 106 B, 12 B active (its card), without the tower.
+  const std::string file = R"({"model_type": "glm4v_moe", "vision_config": {"hidden_size": 1536, "depth": 24},
+      "text_config": {"model_type": "glm4v_moe_text", "vocab_size": 151552, "head_dim": 128, "attention_bias": true,
+      "first_k_dense_replace": 1, "hidden_size": 4096, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+      "n_group": 1, "n_routed_experts": 128, "n_shared_experts": 1, "norm_topk_prob": true,
+      "num_attention_heads": 96, "num_experts_per_tok": 8, "num_hidden_layers": 46, "num_key_value_heads": 8,
+      "partial_rotary_factor": 0.5, "topk_group": 1, "use_qk_norm": false, "tie_word_embeddings": false,
+      "rope_scaling": {"rope_type": "default", "mrope_section": [8, 12, 12]}}})";
+  CHECK(testing::config_refusal(file).find("the language model alone is config.json#text_config") != std::string::npos);
+  const auto text = models::parse_model_config(file, "config.json", "text_config").model();
+  const std::int64_t w = 4'096, attention = w * (2 * 96 * 128 + 2 * 8 * 128) + 2 * w;
+  CHECK(model_parameters(text) ==
+        2 * 151'552 * w + w + 46 * attention + 3 * w * 10'944 + 45 * (129 * 3 * w * 1'408 + 128 * w));
+  CHECK(static_cast<double>(model_parameters(text)) == Approx(106e9).epsilon(0.01));
+}
+
 TEST_CASE("DistilBERT, ModernBERT, ELECTRA and BART are read with the head that they are trained with") {
   // DistilBERT: 66,362,880 without a head, to which come a layer, a norm and, left out here, biases of words.
   CHECK(total(R"("model_type": "distilbert", "architectures": ["DistilBertForMaskedLM"], "tie_weights_": true)") ==
