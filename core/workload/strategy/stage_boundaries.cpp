@@ -43,8 +43,8 @@ bool head_may_be_alone(const Model& model, const Strategy& strategy) {
 /// Returns the least vectors that a token has between two layers, or in front of the head if that may be alone.
 std::int64_t least_vectors(const Model& model, const Strategy& strategy) {
   std::int64_t least = streams_behind(model, 0);
-  if (!model.architecture) return least;
-  for (std::int64_t layers = 1; layers < model.layers; ++layers) least = std::min(least, streams_behind(model, layers));
+  for (std::int64_t layers = 1; layers < model.layers && least > 1; ++layers)
+    least = std::min(least, streams_behind(model, layers));
   return least > 1 && head_may_be_alone(model, strategy) ? std::min(least, streams_behind(model, model.layers)) : least;
 }
 
