@@ -122,7 +122,7 @@ TEST_CASE("what a peft section says that is not modelled is refused with its lin
 
 TEST_CASE("a recipe of Megatron-Bridge with pairs is what its function sets, and overrides") {
   const auto launch = [](const std::string& words, int gpus = 8) {
-    return "#!/bin/bash\ntorchrun --nproc_per_node=" + std::to_string(gpus) +
+    return "#!/bin/bash\ntorchrun --nnodes=1 --nproc_per_node=" + std::to_string(gpus) +
            " scripts/training/run_recipe.py --dataset mock \\\n  " + words + "\n";
   };
   const Job large = job_of("train.sh", launch("--model llama3_70b --mode lora"));
