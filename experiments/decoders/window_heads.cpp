@@ -35,7 +35,7 @@ struct Heads {
   std::int64_t queries = 0, keys = 0, key_width = 0, value_width = 0;
   std::string text() const {
     return fmt::format(R"("heads": {}, "kv_heads": {}, "head_dim": {}{})", queries, keys, key_width,
-                       value_width == key_width ? "" : fmt::format(R"(, "value_width": {})", value_width));
+                       value_width == key_width ? "" : fmt::format(R"(, "value_head_dim": {})", value_width));
   }
 };
 

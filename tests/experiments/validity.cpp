@@ -270,7 +270,7 @@ const std::vector<Breach> kBreaches{
     {"lora_of_projections", {"model.lora_rank=16", "model.lora_weights=linear_qkv+linear_v"}},
     {"lora_of_projections",
      {"model.lora_rank=16", "model.lora_weights=linear_v",
-      "model.architecture={blocks: {a: [{attention: {value_width: 8}}, mlp]}, layers: aaaa}"}},
+      "model.architecture={blocks: {a: [{attention: {value_head_dim: 8}}, mlp]}, layers: aaaa}"}},
     {"lora_of_projections", {"model.lora_rank=16", "model.lora_weights=linear_fc1+linear_fc1_up"}},
     {"lora_of_projections",
      {"model.lora_rank=16", "model.lora_weights=linear_q+linear_fc1_gate", "model.activation=gelu"}},

@@ -25,7 +25,7 @@ const OptionTable<AttentionOptions>& attention_options() {
              "what attention returns is multiplied by a gate for each element, or for each head"),
       choice("norm_weights", &AttentionOptions::norm_weights, {"head", "all_heads"},
              "weights of query_key_norm: of one head, the same for all, or of all heads"),
-      option("value_width", &AttentionOptions::value_width,
+      option("value_head_dim", &AttentionOptions::value_head_dim,
              "width of a head's values, without latent attention; 0: as that of its keys", {0, 65'536}),
   };
   return table;
@@ -71,18 +71,19 @@ class SelfAttention final : public LayerPart {
   }
 
   PartFormulas formulas(const Model& model) const override {
-    const std::string core = " + 2 * pairs * heads * (key_width + value_width)";
+    const std::string core = fmt::format(" + 2 * pairs * heads * (key_width + {})",
+                                         options_.value_head_dim > 0 ? "value_head_dim" : "value_width");
     if (model.is_latent()) return latent_formulas(model, core);
     const char* gated = options_.output_gate == OutputGate::elements ? " + heads" : "";
     const std::string columns =
-        options_.value_width == 0
+        options_.value_head_dim == 0
             ? fmt::format("(2 * heads + 2 * kv_heads{}) * head_dim", gated)
-            : fmt::format("((heads + kv_heads) * head_dim + (heads + kv_heads{}) * value_width)", gated);
+            : fmt::format("((heads + kv_heads) * head_dim + (heads + kv_heads{}) * value_head_dim)", gated);
     const std::string gate = options_.output_gate == OutputGate::heads ? " + hidden * heads" : "";
     std::string parameters = "hidden * " + columns + gate;
     if (has_biases(model))
-      parameters += options_.value_width == 0 ? " + (heads + 2 * kv_heads) * head_dim"
-                                              : " + (heads + kv_heads) * head_dim + kv_heads * value_width";
+      parameters += options_.value_head_dim == 0 ? " + (heads + 2 * kv_heads) * head_dim"
+                                                 : " + (heads + kv_heads) * head_dim + kv_heads * value_head_dim";
     if (model.biases) parameters += " + hidden";
     if (options_.sinks) parameters += " + heads";
     if (model.query_key_norm)
@@ -184,7 +185,7 @@ class SelfAttention final : public LayerPart {
   }
 
   std::int64_t value_width(const Model& model) const {
-    return !model.is_latent() && options_.value_width > 0 ? options_.value_width : model.value_width();
+    return !model.is_latent() && options_.value_head_dim > 0 ? options_.value_head_dim : model.value_width();
   }
 
   PartParameters multi_head_parameters(const Model& model) const {

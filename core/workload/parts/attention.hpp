@@ -20,7 +20,7 @@ struct AttentionOptions {
   bool qkv_biases = false;  // queries, keys and values have biases, even if other linear layers have none
   OutputGate output_gate = OutputGate::none;
   NormWeights norm_weights = NormWeights::head;
-  std::int64_t value_width = 0;  // of a head's values, where it is not that of its keys (MiMo-V2); 0: as that of keys
+  std::int64_t value_head_dim = 0;  // width of a value, where it is not that of keys (MiMo-V2); 0: as that of keys
 };
 
 PartType attention_type();

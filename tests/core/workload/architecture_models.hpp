@@ -35,7 +35,7 @@ inline std::vector<std::pair<std::string, OptionSet>> parts_with_options() {
   for (const PartType& type : part_types()) all.emplace_back(type.name, type.example);
   all.push_back({"attention", {{"causal", false}, {"sinks", true}, {"output_gate", "elements"}}});
   all.push_back({"attention", {{"qkv_biases", true}, {"output_gate", "heads"}, {"norm_weights", "all_heads"}}});
-  all.push_back({"attention", {{"value_width", std::int64_t{16}}}});
+  all.push_back({"attention", {{"value_head_dim", std::int64_t{16}}}});
   all.push_back({"parallel_attention", {{"own_norm", true}, {"qkv_biases", true}}});
   all.push_back({"parallel_attention", {{"attention_biases", false}, {"norm_weights", "all_heads"}}});
   all.push_back({"parallel_block", {{"joined", false}}});

@@ -153,7 +153,7 @@ TEST_CASE("values of a head may have another width than its keys") {
   const auto of_width = [&](const OptionSet& own) {
     return described(model, {{branch_of(model, "attention", own, {BranchNorms::none, false})}}, {0});
   };
-  const Model narrow = of_width({{"value_width", I{16}}});
+  const Model narrow = of_width({{"value_head_dim", I{16}}});
   CHECK(parameters(of_width({})) == kHidden * (256 + 128 + 128 + 256));
   CHECK(parameters(narrow) == kHidden * (256 + 128 + 4 * 16 + 8 * 16));
   // Forward, matrices of all tokens, and attention over half of the pairs: 32 numbers of keys and 16 of values a head.
