@@ -234,11 +234,13 @@ std::int64_t optimizer_instances(const MemoryRow& result, const CsvRow& row) {
 /// their nodes, are not published.
 void raise_gpus(MemoryRow& result) {
   const Strategy& strategy = result.strategy;
-  const std::int64_t stage = std::lcm(strategy.tp * strategy.cp, strategy.ep * strategy.etp),
-                     fewest = strategy.pp * stage;
+  const std::int64_t dense = strategy.tp * strategy.cp, experts = strategy.ep * strategy.etp;
+  if (dense > kMaxCount || experts > kMaxCount) return;
+  const std::int64_t fewest = strategy.pp * std::lcm(dense, experts);
   if (result.gpus >= fewest) return;
   result.gpus = fewest;
-  result.assumed.emplace_back("gpus");
+  if (std::find(result.assumed.begin(), result.assumed.end(), "gpus") == result.assumed.end())
+    result.assumed.emplace_back("gpus");
 }
 
 void read_strategy(MemoryRow& result, const CsvRow& row) {

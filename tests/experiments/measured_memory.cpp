@@ -86,16 +86,17 @@ TEST_CASE("a row of Megatron-LM's arguments is a model and a layout with that pr
 }
 
 TEST_CASE("a layout runs on as many GPUs as one replica of dense layers and of experts has at least") {
-  const std::string row = "bert/one,dev,h100,500000000,8,4,32,512,24,1024,16,",
+  const std::string row = "bert/bert_one,dev,h100,500000000,8,4,32,512,24,1024,16,",
                     columns = "pipeline-model-parallel-size";
   CHECK(read(kColumns + columns + "\n" + row + "8\n").at(0).gpus == 64);
-  const MemoryRow experts = read(kColumns + columns +
-                                 ",num-experts,expert-model-parallel-size,expert-tensor-parallel-size\n"
-                                 "moe/one,dev,h100,5000000000,2,1,512,4096,12,512,8,4,16,16,1\n")
-                                .at(0);
+  const MemoryRow experts =
+      read(kColumns + columns +
+           ",num-experts,expert-model-parallel-size,expert-tensor-parallel-size,sequence-parallel\n"
+           "moe/one,dev,h100,5000000000,2,1,512,4096,12,512,8,4,16,16,1,True\n")
+          .at(0);
   CHECK(experts.unsupported == "");
   CHECK(experts.gpus == 4 * 16);  // a stage has 16 ranks, eight groups of two or one of sixteen
-  CHECK(experts.assumed == std::vector<std::string>{"gpus", "gpus", "vocab-size"});
+  CHECK(experts.assumed == std::vector<std::string>{"gpus", "vocab-size"});
 }
 
 TEST_CASE("weight gradients are accumulated by the GEMM unless an argument says otherwise") {
