@@ -79,8 +79,7 @@ void add_branch_operators(std::vector<Operator>& operators, const LayerBranch& b
   else if (is_frozen(branch.model))
     freeze_weights(operators, first, branch.model, on_rank.shapes,
                    branch.part.lora_parameters(branch.model).sharded > 0);
-  if (is_frozen(branch.model) && branch.model.frozen_weights == WeightFormat::nf4)
-    dequantise_weights(operators, first);
+  if (is_frozen(branch.model) && branch.model.frozen_weights == WeightFormat::nf4) dequantise_weights(operators, first);
 }
 
 std::vector<Operator> layer_operators(const Model& model, const Strategy& strategy, LayerKind kind,
