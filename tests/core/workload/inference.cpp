@@ -157,7 +157,7 @@ TEST_CASE("inference: parts without a cache of tokens cannot generate") {
     const auto part = type.make(type.example);
     if (part->cached_bytes(PartOnRank(model, fused(1, 1, 1, 1), {}, 0))) able.insert(type.name);
   }
-  CHECK(able == std::set<std::string>{"attention", "mlp", "experts"});
+  CHECK(able == std::set<std::string>{"attention", "mlp", "experts", "parallel_attention"});
 }
 
 TEST_CASE("inference: attention of a new token reads each key and value once for all heads that share them") {
