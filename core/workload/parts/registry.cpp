@@ -21,8 +21,8 @@ namespace manyworlds::core::workload {
   entry(denoising_head)              \
   entry(mamba2)                      \
   entry(linear_attention)            \
-  entry(gated_delta)                 \
   entry(short_convolution)           \
+  entry(gated_delta)                 \
   entry(token_embedding)             \
   entry(patch_embedding)             \
   entry(convolution)                 \
