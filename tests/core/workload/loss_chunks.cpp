@@ -78,7 +78,7 @@ TEST_CASE("one chunk is the vocabulary layer and the loss as they were") {
   CHECK(names == std::vector<std::string_view>{"final_norm", "vocabulary", "cross_entropy"});
 }
 
-TEST_CASE("every chunk reads the weight, and reads and writes its gradient; logits move as often as in one loss") {
+TEST_CASE("every chunk reads the weight, and reads and writes its gradient, and logits move as often as in one loss") {
   for (const bool fused : {true, false})
     for (const std::int64_t chunks : {2, 4, 16}) {
       CAPTURE(fused, chunks);
@@ -97,7 +97,7 @@ TEST_CASE("every chunk reads the weight, and reads and writes its gradient; logi
     }
 }
 
-TEST_CASE("hidden states are gathered once for all chunks, their gradients summed once; each chunk sums its loss") {
+TEST_CASE("hidden states are gathered once for all chunks, their gradients summed once, and each chunk sums its loss") {
   using collective::Kind;
   for (const bool sequence_parallel : {false, true}) {
     CAPTURE(sequence_parallel);
