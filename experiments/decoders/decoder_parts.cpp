@@ -91,6 +91,26 @@ void read_decoder(ConfigReader& reader) {
     reader.note("attention_dropout", "attention kernels draw their masks anew and keep none");
 }
 
+void read_gpt2_sizes(ConfigReader& reader, const char* position, double dropout) {
+  reader.take("layers", {"n_layer", "num_hidden_layers"});
+  reader.take("hidden", {"n_embd", "hidden_size"});
+  reader.take("heads", {"n_head", "num_attention_heads"});
+  reader.take("vocabulary", {"vocab_size"});
+  reader.take("tied_embeddings", {"tie_word_embeddings"});
+  reader.take_if_set("ffn_hidden", {"n_inner"});
+  reader.set("kv_heads", reader.setting("heads"));
+  reader.set("norm", "layer_norm");
+  reader.set("activation", "gelu");
+  reader.set("position", position);
+  reader.set("biases", true);
+  reader.set("dropout", reader.real({"resid_pdrop"}, dropout) > 0, "resid_pdrop");
+  reader.find({"activation_function", "embd_pdrop", "attn_pdrop"});
+  if (const FoundKey width = reader.find({"n_embd", "hidden_size"});
+      reader.setting("hidden") % reader.setting("heads") != 0)
+    reader.fail(width, fmt::format("'{}' is {}, no multiple of 'n_head', {}", width.key, reader.setting("hidden"),
+                                   reader.setting("heads")));
+}
+
 void read_grouped_heads(ConfigReader& reader) {
   if (!reader.take_if_set("kv_heads", {"num_key_value_heads"})) reader.set("kv_heads", reader.setting("heads"));
   const std::int64_t heads = reader.setting("heads"), kv_heads = reader.setting("kv_heads");
@@ -218,6 +238,10 @@ void read_deepseek_experts(ConfigReader& reader) {
     return read_dense_list(reader, types);
   if (reader.integer({"first_k_dense_replace"}, 0) > 0) reader.take("dense_layers", {"first_k_dense_replace"});
   read_expert_step(reader, {"moe_layer_freq"});
+}
+
+void add_alike(ConfigReader& reader, const std::string& parts) {
+  for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer) reader.layers().add("layer", parts);
 }
 
 void leave_out_next_tokens(ConfigReader& reader, bool like_last_layer) {

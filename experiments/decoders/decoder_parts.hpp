@@ -11,6 +11,10 @@ namespace manyworlds::experiments::models {
 /// Layers, width, heads and vocabulary, and what nearly all families have: RMS norms, rotary positions, no dropout.
 void read_decoder(ConfigReader& reader);
 
+/// Sizes in the words of GPT-2: layer norms, biases and a network of two matrices, with learned or rotary positions.
+/// `dropout` is that of a file without the key.
+void read_gpt2_sizes(ConfigReader& reader, const char* position, double dropout);
+
 /// Heads of keys and values and their width.
 void read_grouped_heads(ConfigReader& reader);
 
@@ -48,6 +52,9 @@ void note_score_biases(ConfigReader& reader, const std::string& key);
 /// Returns whether each layer is the first of two kinds, in a list with the name of one for each.
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
                                std::string_view other);
+
+/// Adds as many layers of these parts as the model has.
+void add_alike(ConfigReader& reader, const std::string& parts);
 
 /// Layers for multi-token prediction, which are left out: a training may be without them, and inference is. Where each
 /// is like the last layer, model.mtp_layers adds them.

@@ -135,14 +135,19 @@ void read_baichuan(ConfigReader& reader) {
   if (reader.real({"z_loss_weight"}, 0) > 0) reader.note("z_loss_weight", "a term of the loss's kernel");
 }
 
-/// The network is `expansion_ratio` times as wide as the stream, 4 in all that is published.
-void read_mpt(ConfigReader& reader) {
+/// Sizes in the words of MPT and DBRX.
+void read_databricks_sizes(ConfigReader& reader) {
   reader.take("layers", {"n_layers"});
   reader.take("hidden", {"d_model"});
   reader.take("heads", {"n_heads"});
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
   check_head_width(reader, {"d_model"});
+}
+
+/// The network is `expansion_ratio` times as wide as the stream, 4 in all that is published.
+void read_mpt(ConfigReader& reader) {
+  read_databricks_sizes(reader);
   const std::int64_t ratio = reader.integer({"expansion_ratio"}, 4);
   if (ratio < 1 || ratio > 1'000) reader.fail(reader.find({"expansion_ratio"}), "'expansion_ratio' must be 1 to 1000");
   reader.set("ffn_hidden", ratio * reader.setting("hidden"), "expansion_ratio");
@@ -174,12 +179,7 @@ void read_mpt(ConfigReader& reader) {
 }
 
 void read_dbrx(ConfigReader& reader) {
-  reader.take("layers", {"n_layers"});
-  reader.take("hidden", {"d_model"});
-  reader.take("heads", {"n_heads"});
-  reader.take("vocabulary", {"vocab_size"});
-  reader.take("tied_embeddings", {"tie_word_embeddings"});
-  check_head_width(reader, {"d_model"});
+  read_databricks_sizes(reader);
   use_layer_norm(reader, false);
   reader.set("position", "rotary");
   reader.set("activation", "swiglu");

@@ -50,8 +50,4 @@ void read_encoder(ConfigReader& reader, Keys dropout) {
                 "attention kernels draw their masks anew and keep none");
 }
 
-void add_encoder_layers(ConfigReader& reader, const std::string& parts) {
-  for (std::int64_t i = 0; i < reader.setting("layers"); ++i) reader.layers().add("layer", parts);
-}
-
 }  // namespace manyworlds::experiments::models

@@ -22,7 +22,4 @@ void require_text(ConfigReader& reader, std::string_view key, std::string_view e
 /// Widths, heads, feed-forward network and norms, in the words of BERT, ViT and CLIP. All projections have biases.
 void read_encoder(ConfigReader& reader, Keys dropout);
 
-/// Adds as many layers of these parts as the model has.
-void add_encoder_layers(ConfigReader& reader, const std::string& parts);
-
 }  // namespace manyworlds::experiments::models

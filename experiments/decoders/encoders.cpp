@@ -55,7 +55,7 @@ void read_bert(ConfigReader& reader) {
     reader.refuse(reader.find({"is_decoder"}), "'is_decoder' is true: BERT is modelled as an encoder");
   reader.find({"classifier_dropout", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
                "pooler_size_per_head", "pooler_type", "directionality", "gradient_checkpointing"});
-  add_encoder_layers(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
+  add_alike(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
   reader.layers().begin_with(R"({"output_norm": {"norms": "none", "residual": false}})");
   const std::int64_t types = reader.integer({"type_vocab_size"}, 0);
   if (types > 0) reader.leave_out({"type_vocab_size", "the table of segments", types * reader.setting("hidden")});
@@ -83,7 +83,7 @@ void read_vit(ConfigReader& reader) {
   reader.set("tied_embeddings", false);
   reader.find({"attention_probs_dropout_prob", "encoder_stride", "pooler_act", "pooler_output_size"});
   reader.ends() = {.embedding = false, .head = false};
-  add_encoder_layers(reader, R"([{"attention": {"causal": false}}, "mlp"])");
+  add_alike(reader, R"([{"attention": {"causal": false}}, "mlp"])");
   reader.layers().begin_with(
       fmt::format(R"({{"patch_embedding": {{"inputs": {}, "extra_tokens": 1, "norms": "none", "residual": false}}}})",
                   channels * patch * patch));
@@ -161,7 +161,7 @@ void read_clip_text(ConfigReader& reader) {
   reader.set("tied_embeddings", false);
   reader.find({"projection_dim"});
   reader.ends().head = false;
-  add_encoder_layers(reader, R"(["attention", "mlp"])");
+  add_alike(reader, R"(["attention", "mlp"])");
 }
 
 constexpr std::string_view kBertSizes =

@@ -163,23 +163,7 @@ void read_seed_oss(ConfigReader& reader) {
 }
 
 void read_gpt2(ConfigReader& reader) {
-  reader.take("layers", {"n_layer", "num_hidden_layers"});
-  reader.take("hidden", {"n_embd", "hidden_size"});
-  reader.take("heads", {"n_head", "num_attention_heads"});
-  reader.take("vocabulary", {"vocab_size"});
-  reader.take("tied_embeddings", {"tie_word_embeddings"});
-  reader.take_if_set("ffn_hidden", {"n_inner"});
-  reader.set("kv_heads", reader.setting("heads"));
-  reader.set("norm", "layer_norm");
-  reader.set("activation", "gelu");
-  reader.set("position", "learned");
-  reader.set("biases", true);
-  reader.set("dropout", reader.real({"resid_pdrop"}, 0.1) > 0, "resid_pdrop");
-  reader.find({"activation_function", "embd_pdrop", "attn_pdrop"});
-  if (const FoundKey width = reader.find({"n_embd", "hidden_size"});
-      reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(width, fmt::format("'{}' is {}, no multiple of 'n_head', {}", width.key, reader.setting("hidden"),
-                                   reader.setting("heads")));
+  read_gpt2_sizes(reader, "learned", 0.1);
 }
 
 /// All heads of queries may share one of keys and values.

@@ -112,10 +112,6 @@ void read_llama4(ConfigReader& reader) {
                                     routed[layer] ? "experts" : "mlp"));
 }
 
-void add_alike(ConfigReader& reader, const std::string& parts) {
-  for (std::int64_t i = 0; i < reader.setting("layers"); ++i) reader.layers().add("layer", parts);
-}
-
 void read_mimo(ConfigReader& reader) {
   read_gated_decoder(reader);
   read_window(reader);

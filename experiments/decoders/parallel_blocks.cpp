@@ -24,32 +24,13 @@ void use_layer_norm(ConfigReader& reader) {
   reader.set("norm", "layer_norm");
 }
 
-void add_alike(ConfigReader& reader, const std::string& parts) {
-  for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer) reader.layers().add("layer", parts);
-}
-
 std::string parallel_part(const std::string& options) {
   return options.empty() ? R"(["parallel_attention"])" : fmt::format(R"([{{"parallel_attention": {{{}}}}}])", options);
 }
 
 /// Sizes in the words of GPT-2, with rotary positions. Attention has no biases, the network and the output layer have.
 void read_gptj(ConfigReader& reader) {
-  reader.take("layers", {"n_layer", "num_hidden_layers"});
-  reader.take("hidden", {"n_embd", "hidden_size"});
-  reader.take("heads", {"n_head", "num_attention_heads"});
-  reader.take("vocabulary", {"vocab_size"});
-  reader.take("tied_embeddings", {"tie_word_embeddings"});
-  reader.take_if_set("ffn_hidden", {"n_inner"});
-  reader.set("kv_heads", reader.setting("heads"));
-  reader.set("norm", "layer_norm");
-  reader.set("activation", "gelu");
-  reader.set("position", "rotary");
-  reader.set("biases", true);
-  reader.set("dropout", reader.real({"resid_pdrop"}, 0) > 0, "resid_pdrop");
-  reader.find({"activation_function", "embd_pdrop", "attn_pdrop"});
-  if (reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(reader.find({"n_embd", "hidden_size"}), fmt::format("'n_embd' is {}, no multiple of 'n_head', {}",
-                                                                    reader.setting("hidden"), reader.setting("heads")));
+  read_gpt2_sizes(reader, "rotary", 0);
   add_alike(reader, parallel_part(R"("attention_biases": false)"));
   if (!reader.flag({"tie_word_embeddings"}, false))
     reader.leave_out({"vocab_size", "biases of the output layer", reader.setting("vocabulary")});

@@ -47,7 +47,7 @@ void read_distilbert(ConfigReader& reader) {
   reader.set("dropout", reader.real({"dropout"}, 0.1) > 0, "dropout");
   refuse_flag(reader, "sinusoidal_pos_embds", "a table of positions that is not learned is not modelled");
   reader.find({"attention_dropout", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
-  add_encoder_layers(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
+  add_alike(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
   reader.layers().begin_with(kNormAlone);
   if (purpose(reader, {"ForMaskedLM", "Model", "ForSequenceClassification"}) == "ForSequenceClassification")
     return add_classifier(reader);
@@ -65,7 +65,7 @@ void read_electra(ConfigReader& reader) {
     reader.refuse(reader.find({"embedding_size"}),
                   "'embedding_size' is not 'hidden_size': a table narrower than the layers is not modelled");
   reader.find({"classifier_dropout", "summary_last_dropout", "gradient_checkpointing"});
-  add_encoder_layers(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
+  add_alike(reader, R"([{"attention": {"causal": false, "norms": "after"}}, {"mlp": {"norms": "after"}}])");
   reader.layers().begin_with(kNormAlone);
   if (const std::int64_t types = reader.integer({"type_vocab_size"}, 0); types > 0)
     reader.leave_out({"type_vocab_size", "the table of segments", types * reader.setting("hidden")});

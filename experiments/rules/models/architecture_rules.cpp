@@ -190,8 +190,7 @@ std::vector<Rule> architecture_rules() {
            }),
       rule("heads_of_mixers", "strategy.cp",
            "heads of mixers must be multiples of tp x cp: ranks trade their tokens for a share of the heads; groups of "
-           "a "
-           "tensor-parallel rank must be a multiple of cp, or cp one of them",
+           "a tensor-parallel rank must be a multiple of cp, or cp one of them",
            {"Megatron-LM, core/ssm/mamba_context_parallel.py and core/transformer/transformer_config.py",
             {"parts_by_ranks"}},
            [](const ExperimentConfig& e) -> Violation {
