@@ -8,16 +8,16 @@
 #include "core/memory/allocator.hpp"
 #include "core/workload/build/replica_traffic.hpp"
 #include "core/workload/layer/distillation.hpp"
-#include "core/workload/layer/four_bit_weights.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/loss.hpp"
-#include "core/workload/layer/low_rank_pairs.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/layer_kinds.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/parameters.hpp"
+#include "core/workload/weights/four_bit_weights.hpp"
+#include "core/workload/weights/low_rank_pairs.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -130,8 +130,7 @@ LayerBytes layer_bytes(const Model& model, const Strategy& strategy, const Layer
   layer.recomputed = workload::peak_recomputed_bytes(operators);
   layer.working = working_bytes(model, strategy, key.kind, key.expert_rank);
   if (!strategy.stack.gradient_accumulation_fusion) layer.working += largest_gradient(operators);
-  if (workload::has_four_bit_weights(model))
-    layer.working += 2 * workload::four_bit_weights(model, strategy, key.kind).largest;
+  layer.working += 2 * workload::four_bit_weights(operators).largest;
   layer.working = std::max(layer.working, workload::magnitude_working_bytes(operators));
   return layer;
 }

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <map>
 
-#include "core/workload/layer/four_bit_weights.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/weights/four_bit_weights.hpp"
 
 namespace manyworlds::core::memory {
 namespace {
@@ -80,7 +80,8 @@ std::int64_t four_bit_savings(const Model& model, const Strategy& strategy, std:
     for (const workload::LayerKind kind : workload::chunk_layers(model, strategy, stage, chunk)) {
       const auto [bytes, is_new] = known.try_emplace(kind, 0);
       if (is_new) {
-        const workload::FourBitWeights weights = workload::four_bit_weights(model, strategy, kind);
+        const workload::FourBitWeights weights =
+            workload::four_bit_weights(workload::layer_operators(model, strategy, kind));
         bytes->second = kWeightBytes * weights.count - weights.bytes;
       }
       sum += bytes->second;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "experiments/phases/decoding_grid.hpp"
 #include "experiments/phases/phase_settings.hpp"
 #include "experiments/phases/phases_file.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 
 namespace manyworlds::experiments::phases {
 

@@ -14,9 +14,9 @@
 #include "experiments/phases/phase_settings.hpp"
 #include "experiments/phases/pool_clusters.hpp"
 #include "experiments/phases/response_lengths.hpp"
-#include "experiments/phases/weights_program.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/tree/scalar.hpp"
+#include "experiments/weight_transfers/weights_program.hpp"
 
 namespace manyworlds::experiments::phases {
 namespace {

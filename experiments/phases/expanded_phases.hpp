@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/phases/decoding.hpp"
-#include "experiments/phases/decoding_grid.hpp"
 #include "experiments/phases/phase_sweep.hpp"
 #include "experiments/phases/phases_file.hpp"
+#include "experiments/rollouts/decoding.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments::phases {

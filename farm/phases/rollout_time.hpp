@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/phases/decoding.hpp"
-#include "experiments/phases/decoding_grid.hpp"
+#include "experiments/rollouts/decoding.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 
 namespace manyworlds::farm::phases {
 

@@ -1,13 +1,13 @@
 // What replicas decode, beside a plain loop over steps.
-#include "experiments/phases/decoding.hpp"
+#include "experiments/rollouts/decoding.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 
 #include "core/base/hash.hpp"
-#include "experiments/phases/decoding_grid.hpp"
 #include "experiments/phases/response_lengths.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 
 namespace manyworlds::experiments::phases {
 namespace {

@@ -1,5 +1,5 @@
 // Who takes part in a transfer of weights, of layouts that are small enough to be written down.
-#include "experiments/phases/weights_route.hpp"
+#include "experiments/weight_transfers/weights_route.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,10 +3,10 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "experiments/phases/decoding.hpp"
-#include "experiments/phases/decoding_grid.hpp"
 #include "experiments/phases/phases_file.hpp"
 #include "experiments/phases/response_lengths.hpp"
+#include "experiments/rollouts/decoding.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 #include "tests/fuzz/work_folder.hpp"
 
 using namespace manyworlds;

@@ -14,7 +14,6 @@
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/stage_work.hpp"
 #include "core/workload/layer/activation_policy.hpp"
-#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
@@ -23,6 +22,7 @@
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/contiguous_split.hpp"
+#include "core/workload/weights/frozen_weights.hpp"
 
 namespace manyworlds::core::step {
 namespace {

@@ -8,12 +8,12 @@
 
 #include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/distillation.hpp"
-#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/operator_parts.hpp"
+#include "core/workload/weights/frozen_weights.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

@@ -3,10 +3,10 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/operators/operator_parts.hpp"
+#include "core/workload/weights/frozen_weights.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

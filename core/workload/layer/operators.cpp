@@ -7,15 +7,15 @@
 
 #include "core/workload/diffusion/modulated_norm.hpp"
 #include "core/workload/layer/distillation.hpp"
-#include "core/workload/layer/four_bit_weights.hpp"
-#include "core/workload/layer/frozen_weights.hpp"
 #include "core/workload/layer/loss.hpp"
-#include "core/workload/layer/sufficient_factors.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/parts/embeddings.hpp"
 #include "core/workload/parts/registry.hpp"
+#include "core/workload/weights/four_bit_weights.hpp"
+#include "core/workload/weights/frozen_weights.hpp"
+#include "core/workload/weights/sufficient_factors.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

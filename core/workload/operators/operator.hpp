@@ -76,7 +76,7 @@ struct Operator {
   std::int64_t module_output_bytes = 0;          // the share of saved_bytes that is such output
   Modules offload_module = 0;                    // module under which its saved activations are offloaded
 
-  std::optional<WeightFactors> factors;  // if replicas exchange them (layer/sufficient_factors.hpp)
+  std::optional<WeightFactors> factors;  // if replicas exchange them (weights/sufficient_factors.hpp)
 
   // Recomputation in the backward pass (layer/activation_policy.hpp). Indices are those of operators in the same layer.
   std::int64_t recompute_before = kNotRecomputed;   // its forward pass is repeated before this one's backward pass

@@ -4,10 +4,10 @@
 
 #include "core/memory/activations.hpp"
 #include "core/memory/footprint.hpp"
-#include "core/workload/layer/four_bit_weights.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
+#include "core/workload/weights/four_bit_weights.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -90,8 +90,8 @@ TEST_CASE("every GEMM by a weight in 4 bits has it written in 16 bits first, for
     CHECK(all.bytes == without.bytes + bytes);
   }
   CHECK(saved(four, strategy) == saved(plain, strategy));
-  CHECK(four_bit_weights(four, strategy, {}).count == weights);
-  CHECK(four_bit_weights(plain, strategy, {}).count == 0);
+  CHECK(four_bit_weights(layer_operators(four, strategy)).count == weights);
+  CHECK(four_bit_weights(layer_operators(plain, strategy)).count == 0);
   const auto working = [&](const Model& model) { return memory::layer_bytes(model, strategy, {{}, {}, 0}).working; };
   CHECK(working(four) == working(plain) + 2 * 2 * kHidden * kFfn);  // gate and up in 16 bits
 }

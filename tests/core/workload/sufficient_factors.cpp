@@ -1,5 +1,5 @@
 // Sufficient factors beside sums of gradients: bytes on the wire, the choice between them, and what a step then does.
-#include "core/workload/layer/sufficient_factors.hpp"
+#include "core/workload/weights/sufficient_factors.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "experiments/phases/weights_route.hpp"
+#include "experiments/weight_transfers/weights_route.hpp"
 
 namespace manyworlds::experiments::phases {
 

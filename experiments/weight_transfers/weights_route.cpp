@@ -1,4 +1,4 @@
-#include "experiments/phases/weights_route.hpp"
+#include "experiments/weight_transfers/weights_route.hpp"
 
 #include <algorithm>
 #include <numeric>

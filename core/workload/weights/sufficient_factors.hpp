@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/workload/layer/operators.hpp"
+#include "core/workload/operators/operator.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
+#include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::workload {
 

@@ -1,4 +1,4 @@
-#include "experiments/phases/decoding_grid.hpp"
+#include "experiments/rollouts/decoding_grid.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/workload/layer/low_rank_pairs.hpp"
+#include "core/workload/weights/low_rank_pairs.hpp"
 
 #include <algorithm>
 #include <array>

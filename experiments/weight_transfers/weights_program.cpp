@@ -1,4 +1,4 @@
-#include "experiments/phases/weights_program.hpp"
+#include "experiments/weight_transfers/weights_program.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "core/workload/layer/four_bit_weights.hpp"
+#include "core/workload/weights/four_bit_weights.hpp"
 
 #include <algorithm>
 #include <array>
@@ -80,9 +80,9 @@ void dequantise_weights(std::vector<Operator>& operators, std::size_t first) {
   }
 }
 
-FourBitWeights four_bit_weights(const Model& model, const Strategy& strategy, LayerKind kind) {
+FourBitWeights four_bit_weights(const std::vector<Operator>& layer) {
   FourBitWeights sum;
-  for (const Operator& each : layer_operators(model, strategy, kind))
+  for (const Operator& each : layer)
     for (std::size_t i = 0; i + 1 < each.forward.size(); ++i) {
       const KernelWork* before = each.forward[i].kernel();
       if (before == nullptr || before->shape.name != kDequantise) continue;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/phases/decoding.hpp"
+#include "experiments/rollouts/decoding.hpp"
 
 namespace manyworlds::experiments::phases {
 

@@ -1,4 +1,4 @@
-#include "experiments/phases/decoding.hpp"
+#include "experiments/rollouts/decoding.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,8 +1,8 @@
-#include "core/workload/layer/frozen_weights.hpp"
+#include "core/workload/weights/frozen_weights.hpp"
 
 #include <algorithm>
 
-#include "core/workload/layer/low_rank_pairs.hpp"
+#include "core/workload/weights/low_rank_pairs.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

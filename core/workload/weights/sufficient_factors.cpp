@@ -1,4 +1,4 @@
-#include "core/workload/layer/sufficient_factors.hpp"
+#include "core/workload/weights/sufficient_factors.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/workload/layer/operators.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/operators/operator.hpp"
 
 namespace manyworlds::core::workload {
 
@@ -22,11 +23,11 @@ bool has_four_bit_weights(const Model& model);
 /// that: layers save their compressed weight alone.
 void dequantise_weights(std::vector<Operator>& operators, std::size_t first);
 
-/// Weights in 4 bits of one layer on one rank.
+/// Weights in 4 bits among those of a layer's operators.
 struct FourBitWeights {
   std::int64_t count = 0, bytes = 0;
   std::int64_t largest = 0;  // number of weights of the largest matrix
 };
-FourBitWeights four_bit_weights(const Model& model, const Strategy& strategy, LayerKind kind);
+FourBitWeights four_bit_weights(const std::vector<Operator>& layer);
 
 }  // namespace manyworlds::core::workload

@@ -5,7 +5,9 @@
 
 #include <vector>
 
-#include "core/workload/layer/operators.hpp"
+#include "core/workload/model/model.hpp"
+#include "core/workload/operators/operator.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 
 namespace manyworlds::core::workload {
 
