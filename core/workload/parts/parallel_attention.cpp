@@ -190,7 +190,7 @@ std::shared_ptr<const LayerPart> make_parallel_attention(const OptionSet& own) {
   OptionSet of_attention, of_part;
   for (const auto& [name, value] : own) {
     const bool is_own =
-        std::any_of(infos.begin(), infos.end(), [&](const OptionInfo& info) { return info.name == name; });
+        std::any_of(infos.begin(), infos.end(), [&name = name](const OptionInfo& info) { return info.name == name; });
     (is_own ? of_part : of_attention)[name] = value;
   }
   return std::make_shared<ParallelAttentionPart>(attention_type().make(of_attention),
