@@ -56,16 +56,17 @@ double peak_flops_per_us(const Kernel& kernel, const Gpu& gpu) {
   return peak_tflops(gpu, precision) * 1e6;
 }
 
-/// The time of a GEMM in us with one tile and split.
+/// The time of a GEMM in us with one tile and split, at clocks of the GPU that are `slowdown` times as long as its
+/// boost clocks. The memory keeps its rate.
 class TiledTime {
  public:
-  TiledTime(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu)
+  TiledTime(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, double slowdown)
       : kernel_(kernel),
         rates_(rates),
         units_(static_cast<double>(gpu.compute_units)),
-        clocks_per_us_(gpu.clock_ghz * 1e3),
+        clocks_per_us_(gpu.clock_ghz * 1e3 / slowdown),
         flops_per_us_(peak_flops_per_us(kernel, gpu) * rates.efficiency / units_ /
-                      (kernel.accumulates ? kAccumulation : 1)),
+                      (kernel.accumulates ? kAccumulation : 1) / slowdown),
         load_per_us_(rates.load_bytes_per_clock * clocks_per_us_),
         memory_us_(static_cast<double>(kernel.bytes) / (gpu.memory_gb_per_s * rates.memory_efficiency * 1e3)) {}
 
@@ -126,14 +127,9 @@ Kernel mean_gemm(const Kernel& kernel) {
   return one;
 }
 
-}  // namespace
-
-double gemm_ps(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, PowerState power) {
-  if (kernel.one_by_one) {
-    const auto gemms = static_cast<double>(kernel.batch);
-    return gemms * gemm_ps(mean_gemm(kernel), rates, gpu, power) + (gemms - 1) * gpu.launch_us * kPsPerUs;
-  }
-  const TiledTime time(kernel, rates, gpu);
+/// Returns the time in us with the fastest tile and split, at clocks that are `slowdown` times as long as boost clocks.
+double fastest_us(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, double slowdown) {
+  const TiledTime time(kernel, rates, gpu, slowdown);
   double best_us = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < gemm_tiles().size(); ++i) {
     if ((rates.tiles >> i & 1) == 0) continue;
@@ -141,9 +137,21 @@ double gemm_ps(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, Pow
     for (const std::int64_t split : kSplitFactors)
       if (time.can_split(tile, split)) best_us = std::min(best_us, time.us(tile, split));
   }
-  const double developed = power == PowerState::sustained ? 1 : best_us / (best_us + rates.throttle_ms * 1e3);
-  const double us = best_us * (1 + rates.throttle * developed);
-  return (power == PowerState::sustained ? us / gpu.sustained_rate : us) * kPsPerUs;
+  return best_us;
+}
+
+}  // namespace
+
+double gemm_ps(const Kernel& kernel, const GemmRates& rates, const Gpu& gpu, PowerState power) {
+  if (kernel.one_by_one) {
+    const auto gemms = static_cast<double>(kernel.batch);
+    return gemms * gemm_ps(mean_gemm(kernel), rates, gpu, power) + (gemms - 1) * gpu.launch_us * kPsPerUs;
+  }
+  if (power == PowerState::sustained)
+    return fastest_us(kernel, rates, gpu, (1 + rates.throttle) / gpu.sustained_rate) * kPsPerUs;
+  const double full_us = fastest_us(kernel, rates, gpu, 1);
+  const double developed = full_us / (full_us + rates.throttle_ms * 1e3);
+  return fastest_us(kernel, rates, gpu, 1 + rates.throttle * developed) * kPsPerUs;
 }
 
 }  // namespace manyworlds::core::compute

@@ -10,7 +10,8 @@
 namespace manyworlds::core::compute {
 
 /// burst: a kernel as benchmarks run it, so that only long ones reach the power limit; sustained: a kernel of a
-/// training step, under the power limit all the time.
+/// training step, under the power limit all the time. The limit lowers the clock of the compute units: what a GEMM
+/// waits for the memory is as long as without it.
 enum class PowerState : std::uint8_t { burst, sustained };
 
 /// Returns the GEMM's time in picoseconds, without launch time. All values of `gpu` that the model needs must be known.

@@ -103,6 +103,18 @@ TEST_CASE("the power limit slows long kernels of a benchmark, and all kernels of
   CHECK(static_cast<double>(modelled_time(kernel, gpu)) == Approx(1.2 * full_ps / 0.8));
 }
 
+TEST_CASE("the power limit does not slow a GEMM that waits for the memory") {
+  Gpu gpu = no_launch();
+  gpu.compute_units = 128;
+  gpu.memory_gb_per_s = 1;
+  gpu.gemm.front().throttle = 0.2;
+  gpu.sustained_rate = 0.5;
+  const auto kernel = gemm("row", 1, 4'096, 4'096);
+  const double read_ps = static_cast<double>(kernel.bytes) * 1e3 / gpu.gemm.front().memory_efficiency;
+  for (const PowerState power : {PowerState::burst, PowerState::sustained})
+    CHECK(gemm_ps(kernel, gpu.gemm.front(), gpu, power) == Approx(read_ps).epsilon(1e-3));
+}
+
 TEST_CASE("narrow inputs make a GEMM's main loop faster by their peaks, each at its efficiency") {
   Gpu gpu = no_launch();
   gpu.compute_units = 128;

@@ -254,7 +254,7 @@ TEST_CASE("inference: GEMMs of few rows take about as long as their weights take
     const double read_us = 2.0 * 57'344 * 8'192 / (gpu.memory_gb_per_s * rates.memory_efficiency * 1e3);
     const double us = static_cast<double>(compute::kernel_cost(kernel, gpu).ps) * 1e-6;
     CHECK(us > read_us);
-    // GPUs are taken to be at their power limit, as in training.
-    CHECK(us < 1.02 * read_us * (1 + rates.throttle) / gpu.sustained_rate + gpu.launch_us);
+    // The power limit, at which GPUs are taken to be as in training, does not slow the memory.
+    CHECK(us < 1.02 * read_us + gpu.launch_us);
   }
 }
