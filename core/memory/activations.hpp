@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/model/model.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "core/workload/strategy/strategy.hpp"

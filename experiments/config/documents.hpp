@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "core/workload/model/model.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/workload/model/expert_routing.hpp"
+#include "core/workload/distributions/expert_routing.hpp"
 #include "core/workload/model/model.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"

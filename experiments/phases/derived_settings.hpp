@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "experiments/phases/phase_settings.hpp"
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phase_settings.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 #include "experiments/rollouts/decoding_grid.hpp"
 
 namespace manyworlds::experiments::phases {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "experiments/catalog/catalog.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 #include "experiments/phases/phase_sweep.hpp"
-#include "experiments/phases/phases_file.hpp"
 #include "experiments/rollouts/decoding.hpp"
 #include "experiments/rollouts/decoding_grid.hpp"
 #include "experiments/sweep/experiment.hpp"

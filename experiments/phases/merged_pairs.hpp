@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/workload/model/model.hpp"
-#include "experiments/phases/phase_settings.hpp"
+#include "experiments/phase_files/phase_settings.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments::phases {

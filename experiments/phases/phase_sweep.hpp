@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/phases/phase_settings.hpp"
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phase_settings.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 #include "experiments/sweep/experiment.hpp"
 
 namespace manyworlds::experiments::phases {

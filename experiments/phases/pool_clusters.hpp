@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "experiments/phases/phase_settings.hpp"
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phase_settings.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 
 namespace manyworlds::experiments::phases {
 

@@ -11,7 +11,7 @@
 #include "core/step/layout/keys.hpp"
 #include "core/step/layout/rank_layout.hpp"
 #include "core/workload/build/build_program.hpp"
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/status/progress.hpp"
 #include "io/results/results.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/compute/gpu.hpp"
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "core/workload/schedule/written_schedule.hpp"
 
 namespace manyworlds::farm {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 
 namespace manyworlds::farm {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/step/layout/memory_requirement.hpp"
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "farm/best/minimised_objective.hpp"
 #include "farm/plan/plan.hpp"
 #include "farm/results/result_tables.hpp"

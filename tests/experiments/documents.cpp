@@ -1,7 +1,7 @@
 // Documents as users give them: of one length, lognormal, or as a table of a corpus counts them.
 #include <catch2/catch.hpp>
 
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "experiments/import/document_lengths.hpp"
 #include "tests/experiments/run_sweep.hpp"
 #include "tests/experiments/sweeps.hpp"

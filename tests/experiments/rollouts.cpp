@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/base/hash.hpp"
-#include "experiments/phases/response_lengths.hpp"
+#include "experiments/phase_files/response_lengths.hpp"
 #include "experiments/rollouts/decoding_grid.hpp"
 
 namespace manyworlds::experiments::phases {

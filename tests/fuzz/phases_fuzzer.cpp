@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "experiments/phases/phases_file.hpp"
-#include "experiments/phases/response_lengths.hpp"
+#include "experiments/phase_files/phases_file.hpp"
+#include "experiments/phase_files/response_lengths.hpp"
 #include "experiments/rollouts/decoding.hpp"
 #include "experiments/rollouts/decoding_grid.hpp"
 #include "tests/fuzz/work_folder.hpp"

@@ -8,10 +8,10 @@
 #include "core/step/layout/keys.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "core/workload/model/distillation.hpp"
-#include "core/workload/model/documents.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/group_limits.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "core/step/estimate/least_times.hpp"
 #include "core/step/estimate/pipeline_passes.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/build/replica_traffic.hpp"
-#include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/rank_class.hpp"
 
 namespace manyworlds::core::step {

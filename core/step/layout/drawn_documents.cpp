@@ -9,7 +9,7 @@
 #include "core/base/hash.hpp"
 #include "core/compute/attention_tiles.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 
 namespace manyworlds::core::step {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/layer/distillation.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/options.hpp"
-#include "core/workload/model/expert_routing.hpp"
+#include "core/workload/distributions/expert_routing.hpp"
 #include "core/workload/model/modules.hpp"
 
 namespace manyworlds::core::workload {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 
 namespace manyworlds::core::workload {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/compute/attention_tiles.hpp"
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 
 namespace manyworlds::core::workload {
 

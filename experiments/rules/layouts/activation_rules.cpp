@@ -10,7 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "core/step/layout/layer_split.hpp"
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "core/base/hash.hpp"
 #include "core/step/layout/as_given.hpp"
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "tests/core/step/step_configurations.hpp"
 
 using namespace manyworlds::tests;

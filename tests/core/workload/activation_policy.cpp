@@ -1,6 +1,6 @@
 // Recomputed modules: what each no longer saves and runs again, by a table written plainly beside it; and recomputation
 // of some layers and stages only.
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>

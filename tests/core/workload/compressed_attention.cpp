@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/memory/footprint.hpp"
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/layer/layer_input.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"

@@ -1,5 +1,5 @@
 // Documents: their lengths, how they are packed, and the attention work that they leave, against plain loops.
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

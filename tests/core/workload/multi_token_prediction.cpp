@@ -7,9 +7,9 @@
 
 #include "core/memory/activations.hpp"
 #include "core/memory/footprint.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/stage_work.hpp"
-#include "core/workload/layer/activation_policy.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "tests/core/workload/architecture_models.hpp"

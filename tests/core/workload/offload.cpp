@@ -6,9 +6,9 @@
 
 #include "core/memory/footprint.hpp"
 #include "core/stream/timeline.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 #include "core/workload/build/build_program.hpp"
 #include "core/workload/build/host_traffic.hpp"
-#include "core/workload/layer/activation_policy.hpp"
 #include "tests/core/step/step_configurations.hpp"
 #include "tests/core/workload/workload_models.hpp"
 

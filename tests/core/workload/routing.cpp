@@ -1,5 +1,5 @@
 // Loads of experts: whole tokens from weights, Zipf's law, capacity, copies of hot experts.
-#include "core/workload/model/expert_routing.hpp"
+#include "core/workload/distributions/expert_routing.hpp"
 
 #include <catch2/catch.hpp>
 

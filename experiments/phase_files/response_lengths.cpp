@@ -1,8 +1,8 @@
-#include "experiments/phases/response_lengths.hpp"
+#include "experiments/phase_files/response_lengths.hpp"
 
 #include <algorithm>
 
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 #include "experiments/import/document_lengths.hpp"
 
 namespace manyworlds::experiments::phases {

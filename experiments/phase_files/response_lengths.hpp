@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 
 namespace manyworlds::experiments::phases {
 

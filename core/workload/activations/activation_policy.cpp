@@ -1,10 +1,10 @@
 // Recomputation and offloading of modules: their outputs, and the operators that need these.
-#include "core/workload/layer/activation_policy.hpp"
+#include "core/workload/activations/activation_policy.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/workload/layer/recompute_per_op.hpp"
+#include "core/workload/activations/recompute_per_op.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/parts/multi_token_prediction.hpp"
 

@@ -1,5 +1,5 @@
 // torchtitan @9dec370, parallelisms/parallelize_llama.py, _save_list and _get_custom_policy().
-#include "core/workload/layer/recompute_per_op.hpp"
+#include "core/workload/activations/recompute_per_op.hpp"
 
 #include <algorithm>
 #include <string_view>

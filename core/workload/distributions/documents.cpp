@@ -1,5 +1,5 @@
 // Draws lengths of documents, and packs them.
-#include "core/workload/model/documents.hpp"
+#include "core/workload/distributions/documents.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
-#include "core/workload/model/elementary.hpp"
+#include "core/workload/distributions/elementary.hpp"
 
 namespace manyworlds::core::workload {
 namespace {

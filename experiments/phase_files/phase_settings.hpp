@@ -9,7 +9,7 @@
 
 #include "experiments/catalog/catalog.hpp"
 #include "experiments/config/settings_map.hpp"
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 
 namespace manyworlds::experiments::phases {
 

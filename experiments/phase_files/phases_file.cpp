@@ -1,4 +1,4 @@
-#include "experiments/phases/phases_file.hpp"
+#include "experiments/phase_files/phases_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

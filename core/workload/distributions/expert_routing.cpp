@@ -1,5 +1,5 @@
 // Token counts of experts. Only + - x / on doubles, and whole numbers, so that loads are the same on every machine.
-#include "core/workload/model/expert_routing.hpp"
+#include "core/workload/distributions/expert_routing.hpp"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/hash.hpp"
 #include "core/base/units.hpp"
-#include "core/workload/model/elementary.hpp"
+#include "core/workload/distributions/elementary.hpp"
 
 namespace manyworlds::core::workload {
 std::shared_ptr<const Routing> make_routing(const std::vector<std::vector<std::int64_t>>& by_layer) {

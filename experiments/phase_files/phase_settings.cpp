@@ -1,4 +1,4 @@
-#include "experiments/phases/phase_settings.hpp"
+#include "experiments/phase_files/phase_settings.hpp"
 
 #include <algorithm>
 
