@@ -97,7 +97,7 @@ void write_measured(sharing::KeyWriter& writer, const Configuration& configurati
         for (const workload::WorkItem& work : weight.gradient) write(work.kernel()->cost);
     }
     for (const compute::Kernel& kernel : workload::optimizer_kernels(
-             configuration.model, configuration.strategy,
+             configuration.strategy,
              workload::trained_stage_parameters(configuration.model, configuration.strategy, one.stage)))
       write(compute::kernel_cost(kernel, configuration.gpu));
   }

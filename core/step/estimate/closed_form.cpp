@@ -49,7 +49,7 @@ class Estimator {
       result.gradients_s = std::max(
           result.gradients_s, strategy_.zero == 3 ? across_groups_s(parameters) : gradients_s(parameters, of_stage));
       double optimizer = 0;
-      for (const auto& kernel : workload::optimizer_kernels(configuration_.model, strategy_, parameters))
+      for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
         optimizer += seconds(compute::kernel_cost(kernel, *gpu_).ps);
       result.optimizer_s = std::max(result.optimizer_s, optimizer);
       slowest_ranks.push_back(std::move(of_stage));

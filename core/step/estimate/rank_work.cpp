@@ -69,7 +69,7 @@ RankWork RankWorks::work_of(const workload::RankClass& rank_class) {
   result.first = is_sharded() ? kernels_of(work, work.chunks[work.model_order.front()]) : result.chunks.front();
   result.launches = launches_of(work);
   if (replicas_ == Replicas::open) return result;
-  for (const auto& kernel : workload::optimizer_kernels(configuration_.model, strategy_, parameters))
+  for (const auto& kernel : workload::optimizer_kernels(strategy_, parameters))
     result.optimizer += compute::kernel_cost(kernel, gpu).ps;
   workload::for_each_factor_kernel(work, [&](const workload::KernelWork& kernel) { result.factors += kernel.cost.ps; });
   if (strategy_.zero < 3) add_buckets(work, result);

@@ -233,7 +233,7 @@ class Weigher {
         strategy_.zero == 3 ? weight_of(across_groups(parameters)) : exposed_replicas(parameters, heaviest);
     workload::for_each_factor_kernel(
         heaviest.work, [&](const workload::KernelWork& kernel) { heaviest.replicas += weight_of(kernel.shape); });
-    for (const compute::Kernel& kernel : workload::optimizer_kernels(model_, strategy_, parameters))
+    for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))
       heaviest.optimizer += weight_of(kernel);
     return heaviest;
   }
@@ -356,7 +356,7 @@ class Weigher {
     });
     if (strategy_.zero == 1 || strategy_.zero == 2) result.replicas += gathered(parameters);
     result.replicas += across_groups(parameters);
-    for (const compute::Kernel& kernel : workload::optimizer_kernels(model_, strategy_, parameters))
+    for (const compute::Kernel& kernel : workload::optimizer_kernels(strategy_, parameters))
       result.memory_bytes += static_cast<double>(kernel.bytes);
     result.stages = transfer() * (transfer_ways() * times * static_cast<double>(strategy_.virtual_stages));
     return result;

@@ -381,11 +381,11 @@ class ProgramAssembler {
   }
 
   void run_optimizer() {
-    if (is_inference(model_)) return;
+    const std::vector<compute::Kernel> kernels =
+        optimizer_kernels(strategy_, trained_stage_parameters(model_, strategy_, stage_));
+    if (kernels.empty()) return;
     Time duration_ps = 0;
-    for (const compute::Kernel& kernel :
-         optimizer_kernels(strategy_, trained_stage_parameters(model_, strategy_, stage_)))
-      duration_ps += compute::kernel_cost(kernel, gpu_).ps;
+    for (const compute::Kernel& kernel : kernels) duration_ps += compute::kernel_cost(kernel, gpu_).ps;
     builder_.compute({StepPart::optimizer, duration_ps}, builder_.label("optimizer"));
   }
 

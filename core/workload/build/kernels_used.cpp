@@ -31,7 +31,7 @@ std::vector<KernelUse> kernels_used(const Model& model, const Strategy& strategy
     for (const WeightFactors& weight : work.of(part).factors)
       for (const WorkItem& item : weight.gradient) add(item.kernel()->shape, item.kernel()->cost, copies);
   }
-  for (const compute::Kernel& kernel : optimizer_kernels(model, strategy, parameters))
+  for (const compute::Kernel& kernel : optimizer_kernels(strategy, parameters))
     add(kernel, compute::kernel_cost(kernel, gpu), 1);
 
   std::vector<KernelUse> uses;

@@ -22,7 +22,7 @@ MeasurementCoverage measurement_coverage(const Model& model, const Strategy& str
   for (const RankClass& rank_class : rank_classes(model, strategy)) {
     stage_work(model, strategy, gpu, rank_class, &result.costs);
     for (const compute::Kernel& kernel :
-         optimizer_kernels(model, strategy, trained_stage_parameters(model, strategy, rank_class.stage)))
+         optimizer_kernels(strategy, trained_stage_parameters(model, strategy, rank_class.stage)))
       record_cost(result.costs, kernel, gpu);
     for (const KernelUse& use : kernels_used(model, strategy, gpu, rank_class)) {
       result.ps.at(static_cast<std::size_t>(use.level)) += static_cast<Int128>(use.cost_ps) * use.times;

@@ -215,6 +215,7 @@ Parameters summed_parameters(const StageWork& work, Parameters parameters) {
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters) {
   using compute::Dtype;
   using compute::memory_bound;
+  if (parameters.total() == 0) return {};
   const auto divided = [](std::int64_t count, std::int64_t parts) { return (count + parts - 1) / parts; };
   const std::int64_t share = strategy.zero > 0 ? divided(parameters.dense, strategy.shards()) +
                                                      divided(parameters.experts, strategy.expert_shards())
@@ -227,11 +228,6 @@ std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const P
   const std::int64_t adam = strategy.stack.optimizer_fusion ? 30 : 88;
   return {memory_bound("gradient_norm", 4 * share, Dtype::fp32), memory_bound("adam", adam * share, Dtype::fp32),
           memory_bound("zero_gradients", 4 * gradients, Dtype::fp32)};
-}
-
-std::vector<compute::Kernel> optimizer_kernels(const Model& model, const Strategy& strategy,
-                                               const Parameters& parameters) {
-  return is_inference(model) ? std::vector<compute::Kernel>() : optimizer_kernels(strategy, parameters);
 }
 
 }  // namespace manyworlds::core::workload

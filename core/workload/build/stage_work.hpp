@@ -100,10 +100,8 @@ StageWork stage_work(const Model& model, const Strategy& strategy, const compute
 StageWork stage_work_without_costs(const Model& model, const Strategy& strategy, RankClass rank_class);
 
 /// Returns the kernels at the end of a rank's step: gradient norm and mixed-precision Adam over its share of
-/// trained `parameters` (from ZeRO 1 on one shard), and zeroing of the gradients (from ZeRO 2 on of that shard).
+/// trained `parameters` (from ZeRO 1 on one shard), and zeroing of the gradients (from ZeRO 2 on of that shard). None
+/// where nothing is trained.
 std::vector<compute::Kernel> optimizer_kernels(const Strategy& strategy, const Parameters& parameters);
-/// The same; none for a model in whose steps nothing is trained.
-std::vector<compute::Kernel> optimizer_kernels(const Model& model, const Strategy& strategy,
-                                               const Parameters& parameters);
 
 }  // namespace manyworlds::core::workload
