@@ -14,9 +14,11 @@
 #include "experiments/rules/machines/program_rules.hpp"
 #include "experiments/rules/models/adapter_rules.hpp"
 #include "experiments/rules/models/architecture_rules.hpp"
+#include "experiments/rules/models/distillation_rules.hpp"
 #include "experiments/rules/models/document_rules.hpp"
 #include "experiments/rules/models/expert_rules.hpp"
 #include "experiments/rules/models/fine_tuning_rules.hpp"
+#include "experiments/rules/models/inference_rules.hpp"
 #include "experiments/rules/models/loss_rules.hpp"
 #include "experiments/rules/models/mtp_rules.hpp"
 
@@ -27,10 +29,10 @@ std::vector<Rule> all_rules() {
   std::vector<Rule> all;
   for (auto part : {machine_rules(), transport_rules(), mixed_machine_rules(), program_rules()})
     for (Rule& one : part) all.push_back(std::move(one));
-  for (auto part : {precision_rules(), architecture_rules(), data_part_rules(), model_rules(), stage_rules(),
-                    attention_rules(), layout_rules(), network_stage_rules(), mtp_rules(), expert_rules(),
-                    routing_rules(), document_rules(), overlap_rules(), factor_rules(), fine_tuning_rules(),
-                    activation_rules(), distillation_rules(), loss_rules(), adapter_rules()})
+  for (auto part : {precision_rules(), architecture_rules(), data_part_rules(),     model_rules(),  stage_rules(),
+                    attention_rules(), layout_rules(),       network_stage_rules(), mtp_rules(),    expert_rules(),
+                    routing_rules(),   document_rules(),     overlap_rules(),       factor_rules(), fine_tuning_rules(),
+                    inference_rules(), activation_rules(),   distillation_rules(),  loss_rules(),   adapter_rules()})
     for (Rule& one : part) {
       one.steps_only = true;
       all.push_back(std::move(one));

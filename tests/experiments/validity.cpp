@@ -264,6 +264,7 @@ const std::vector<Breach> kBreaches{
      {"model.tied_embeddings=false",
       "model.architecture={head: false, embedding: false, blocks: {a: {mlp: {frozen: true}}}, layers: aaaa}"}},
     {"lora_rank_by_tp", {"model.lora_rank=15"}},
+    {"lora_rank_by_hidden", {"model.lora_rank=4096"}},
     {"lora_of_dense_layers", {"model.lora_rank=16", "model.experts=4", "strategy.sequence_parallel=true"}},
     {"lora_of_dense_layers", {"model.lora_rank=16", "model.attention=latent", "model.kv_rank=16"}},
     {"lora_of_fused_projections", {"model.lora_rank=16", "strategy.stack={projection_fusion: false}"}},

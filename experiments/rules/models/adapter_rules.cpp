@@ -4,15 +4,13 @@
 
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
-#include "core/workload/model/layer_kinds.hpp"
-#include "core/workload/parts/registry.hpp"
+#include "experiments/rules/models/model_parts.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
 using core::workload::LayerBranch;
-using core::workload::LayerKind;
 using core::workload::Model;
 using core::workload::Strategy;
 
@@ -27,16 +25,6 @@ bool in_four_bits(const Model& model) {
 
 bool has_projections(const Model& model) {
   return (model.lora_weights & core::workload::kProjectionLoraWeights) != 0;
-}
-
-/// Returns the first violation of a part of the model.
-Violation first_of_parts(const Model& model, Violation (*check)(const LayerBranch&)) {
-  Violation found;
-  for (const LayerKind kind : core::workload::layer_kinds(model))
-    core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
-      if (!found) found = check(branch);
-    });
-  return found;
 }
 
 Rule part_rule(std::string name, std::string key, std::string reason, RuleSource source,

@@ -192,4 +192,10 @@ std::vector<Rule> routing_rules() {
   };
 }
 
+Violation split_expert_passes(const core::workload::Strategy& strategy) {
+  if (strategy.hot_experts) return "hot_experts true";
+  if (strategy.stack.overlap_shared_expert) return "overlap_shared_expert true";
+  return strategy.stack.delay_expert_weights ? Violation("delay_expert_weights true") : std::nullopt;
+}
+
 }  // namespace manyworlds::experiments

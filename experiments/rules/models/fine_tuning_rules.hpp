@@ -1,5 +1,4 @@
-// Rules about what is trained: frozen weights and pairs of low rank; a frozen model that teaches; or nothing, where a
-// step is a forward pass alone.
+// Rules about what is trained of a model: frozen weights, and pairs of low rank beside them.
 #pragma once
 
 #include <vector>
@@ -9,7 +8,5 @@
 namespace manyworlds::experiments {
 
 std::vector<Rule> fine_tuning_rules();
-/// Rules about a teacher whose output distribution the model learns, which rely on those of models, layouts and stages.
-std::vector<Rule> distillation_rules();
 
 }  // namespace manyworlds::experiments
