@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/experiments/run_sweep.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments::testing;
@@ -41,7 +42,7 @@ TEST_CASE("several names are read from a list or a text, and have one spelling")
 
 TEST_CASE("DeepSeek-V3 fits as it was trained, and takes four fifths of what was published where no packet waits") {
   using namespace manyworlds::experiments;
-  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/deepseek-v3.yaml",
+  const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/deepseek-v3.yaml",
                                  {"fidelity=analytic", "model.mtp_layers=1"});  // which what was published includes
   GraphCache graphs;
   const auto configuration = configure(sweep.experiments.at(0), graphs);

@@ -5,13 +5,14 @@
 
 #include "experiments/text/text.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using manyworlds::experiments::import::AiobTime;
 using manyworlds::experiments::import::parse_aiob;
 
 TEST_CASE("the file that AICB ships has the averages of its operations") {
-  const std::string path = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/simai/aiob_example.txt";
+  const std::string path = source_folder() + "/tests/experiments/simai/aiob_example.txt";
   const std::vector<AiobTime> times = parse_aiob(experiments::import::read_text(path), "aiob_example.txt");
   REQUIRE(times.size() == 12);
   const auto us = [&](const std::string& operation) {

@@ -13,6 +13,7 @@
 #include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/config_refusals.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -148,7 +149,7 @@ TEST_CASE("configurations of Whisper are the models of the catalog") {
 }
 
 TEST_CASE("seeds of the fuzzer of speech are read") {
-  const std::string folder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/fuzz/seeds/models/";
+  const std::string folder = source_folder() + "/tests/fuzz/seeds/models/";
   for (const char* name : {"parakeet", "wav2vec2", "whisper"}) {
     CAPTURE(name);
     CHECK(model_of(import::read_text(folder + name + ".json")).architecture != nullptr);

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "experiments/frameworks/registry.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -17,7 +18,7 @@ using manyworlds::experiments::testing::mutated;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/calculon/";
+const std::string kFolder = source_folder() + "/tests/experiments/calculon/";
 
 const Catalog& catalog() {
   static const Catalog catalog;

@@ -3,6 +3,7 @@
 #include "experiments/edits/edited.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/captured_records.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;
@@ -11,7 +12,7 @@ using namespace manyworlds::experiments;
 namespace {
 
 std::string file(const std::string& name) {
-  return import::read_text(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/llm_c/" + name);
+  return import::read_text(source_folder() + "/experiments/sweeps/llm_c/" + name);
 }
 
 // GPT-2 124M with one sample of 1,024 tokens: samples, tokens, channels, heads, words.

@@ -9,6 +9,7 @@
 #include "experiments/simai/workload.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -18,7 +19,7 @@ using namespace manyworlds::experiments::chakra;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/chakra/";
+const std::string kFolder = source_folder() + "/tests/experiments/chakra/";
 
 Attribute whole(std::string name, std::int64_t value) {
   return Attribute::of(std::move(name), Attribute::kInt64, static_cast<std::uint64_t>(value));

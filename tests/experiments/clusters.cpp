@@ -15,6 +15,7 @@
 #include "experiments/discovery/slurm_topology.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments::clusters;
@@ -23,7 +24,7 @@ using Catch::Contains;
 namespace {
 
 std::string folder(const std::string& name) {
-  return std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/clusters/" + name;
+  return source_folder() + "/tests/experiments/clusters/" + name;
 }
 
 Fabric real_fabric() {

@@ -6,6 +6,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/analysis/costs.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -214,7 +215,7 @@ TEST_CASE("a run without checkpoints needs a length for its goodput, and may nev
 }
 
 TEST_CASE("the sweep that is shipped of checkpoints leaves what docs/model/costs.md prints beside the claim") {
-  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/checkpointing.yaml");
+  const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/checkpointing.yaml");
   REQUIRE(sweep.experiments.size() == 8);
   core::step::StepResult step = two_seconds();  // goodput does not depend on it
   std::vector<std::string> printed;

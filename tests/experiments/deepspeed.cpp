@@ -19,6 +19,7 @@
 #include "experiments/torchtitan/flavors.hpp"
 #include "experiments/torchtitan/key_table.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -27,7 +28,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/deepspeed/";
+const std::string kFolder = source_folder() + "/tests/experiments/deepspeed/";
 
 std::string value_of(const Job& job, const std::string& key) {
   std::string value = "(not set)";

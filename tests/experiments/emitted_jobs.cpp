@@ -20,6 +20,7 @@
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -27,7 +28,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
+const std::string kFolder = source_folder() + "/tests/experiments/jobs/";
 const std::string kSuperpod = "{like: dgx_h100_superpod, nodes: 2, gpus_per_node: 8}";
 
 const Catalog& catalog() {

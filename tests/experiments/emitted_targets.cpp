@@ -18,6 +18,7 @@
 #include "experiments/frameworks/registry.hpp"
 #include "experiments/model_keys/carried.hpp"
 #include "experiments/sweep/experiment.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -145,7 +146,7 @@ std::string carried_of(const Experiment& one) {
 }
 
 std::optional<Experiment> of_config(const std::string& file, const std::string& stack) {
-  const std::string path = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/" + file + ".json";
+  const std::string path = source_folder() + "/tests/experiments/models/" + file + ".json";
   return experiment_of(fmt::format("{{like: {}, sequence: 4096}}", path), stack, {"fidelity=analytic"});
 }
 

@@ -17,6 +17,7 @@
 #include "experiments/torchtitan/torchtitan.hpp"
 #include "experiments/tree/toml.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -24,7 +25,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/";
+const std::string kFolder = source_folder() + "/tests/experiments/";
 
 std::map<std::string, std::string> column(const std::string& file, std::size_t index) {
   std::istringstream lines(import::read_text(kFolder + file));

@@ -10,6 +10,7 @@
 #include "experiments/text/text.hpp"
 #include "tests/experiments/catalog_models.hpp"
 #include "tests/experiments/config_refusals.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -19,7 +20,7 @@ using models::ModelConfig;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/";
+const std::string kFolder = source_folder() + "/tests/experiments/models/";
 
 ModelConfig parsed(const std::string& text) {
   return models::parse_model_config(text, "config.json");
@@ -82,7 +83,7 @@ std::string gemma3(const std::string& text) {
 }  // namespace
 
 TEST_CASE("seeds of the fuzzer that have architectures are read") {
-  const std::string folder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/fuzz/seeds/models/";
+  const std::string folder = source_folder() + "/tests/fuzz/seeds/models/";
   for (const char* name : {"bert", "clip", "deepseek_v4", "gemma3", "llama4", "mamba2", "nemotron_nas", "t5", "vit",
                            "falcon", "cohere2", "step3p5", "gpt_neo", "minimax", "modernbert", "bart", "lfm2"}) {
     CAPTURE(name);

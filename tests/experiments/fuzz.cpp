@@ -6,6 +6,7 @@
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -15,7 +16,7 @@ namespace {
 
 std::size_t fuzz(const std::string& name, int times, std::uint64_t seed) {
   const Catalog catalog;
-  const std::string text = import::read_text(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name);
+  const std::string text = import::read_text(source_folder() + "/experiments/sweeps/" + name);
   std::mt19937_64 random(seed);
   std::size_t refused = 0;
   for (int i = 0; i < times; ++i) {

@@ -18,6 +18,7 @@
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -26,7 +27,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
+const std::string kFolder = source_folder() + "/tests/experiments/jobs/";
 
 std::string value_of(const Job& job, const std::string& key) {
   std::string value = "(not set)";

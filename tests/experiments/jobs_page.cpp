@@ -15,6 +15,7 @@
 #include "experiments/text/text.hpp"
 #include "experiments/torchtitan/flavors.hpp"
 #include "experiments/torchtitan/key_table.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds::experiments;
 using namespace manyworlds::experiments::jobs;
@@ -36,7 +37,7 @@ std::string flavors() {
 }  // namespace
 
 TEST_CASE("the page of jobs has the tables that the code has") {
-  const std::string path = std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md";
+  const std::string path = manyworlds::source_folder() + "/docs/jobs.md";
   std::string page = import::read_text(path);
   const std::pair<const char*, std::string> tables[] = {
       {"arguments", megatron_arguments().markdown()},
@@ -65,7 +66,7 @@ TEST_CASE("the page of jobs has the tables that the code has") {
 }
 
 TEST_CASE("the page of jobs tells of every target of --emit") {
-  const std::string page = import::read_text(std::string(MANYWORLDS_SOURCE_DIR) + "/docs/jobs.md");
+  const std::string page = import::read_text(manyworlds::source_folder() + "/docs/jobs.md");
   const std::size_t begin = page.find("| target |"), end = page.find("\n\n", begin);
   REQUIRE(begin != std::string::npos);
   for (const EmitTarget& target : emit_targets()) {

@@ -2,6 +2,7 @@
 #include "experiments/programs/program_file.hpp"
 #include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -256,7 +257,7 @@ TEST_CASE("what is wrong with a trace is said") {
 }
 
 TEST_CASE("a compressed file that is torn is refused, and progress is told of one that is read") {
-  const std::string file = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/kineto/simple_add.json.gz";
+  const std::string file = source_folder() + "/tests/experiments/kineto/simple_add.json.gz";
   std::int64_t read = 0;
   ReadOptions options;
   options.progress = [&](const std::string& path, std::int64_t bytes) {
@@ -277,7 +278,7 @@ TEST_CASE("a compressed file that is torn is refused, and progress is told of on
 }
 
 TEST_CASE("real traces are replayed within 1 % of what was recorded") {
-  const std::string folder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/kineto/";
+  const std::string folder = source_folder() + "/tests/experiments/kineto/";
   for (const char* name : {"event_sync_multi_stream", "event_sync", "simple_add", "mi250_minitoy", "triton"}) {
     INFO(name);
     const Imported imported = read_kineto({folder + name + ".json.gz"});

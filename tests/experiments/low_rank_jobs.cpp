@@ -9,6 +9,7 @@
 #include "experiments/jobs/low_rank_pairs.hpp"
 #include "experiments/jobs/named_model.hpp"
 #include "experiments/text/text.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -17,7 +18,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
+const std::string kFolder = source_folder() + "/tests/experiments/jobs/";
 using Pairs = std::vector<std::pair<const char*, const char*>>;
 
 Job job_at(const std::string& path, const JobOptions& options = {}) {

@@ -10,6 +10,7 @@
 #include "experiments/models/read_model_config.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/config_refusals.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -20,7 +21,7 @@ using models::ModelConfig;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/";
+const std::string kFolder = source_folder() + "/tests/experiments/models/";
 
 ModelConfig parsed(const std::string& text) {
   return models::parse_model_config(text, "config.json");

@@ -7,6 +7,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "experiments/models/read_model_config.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -17,7 +18,7 @@ using core::workload::model_parameters;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/";
+const std::string kFolder = source_folder() + "/tests/experiments/models/";
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "experiments/measured_collectives/published_tables.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -16,7 +17,7 @@ using import::parse_nccl_tests;
 
 namespace {
 
-const std::string kLog = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/nccl_tests/all_reduce_h100_8.log";
+const std::string kLog = source_folder() + "/tests/experiments/nccl_tests/all_reduce_h100_8.log";
 
 const std::string kHeader =
     "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "

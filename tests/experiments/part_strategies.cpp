@@ -7,6 +7,7 @@
 
 #include "core/step/run/simulation_context.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -16,8 +17,7 @@ namespace {
 
 /// Returns the step times of the sweep, in the order of its strategies.
 std::vector<double> steps_of(const std::vector<std::string>& overrides) {
-  const Sweep sweep =
-      read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/part_strategies.yaml", overrides);
+  const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/part_strategies.yaml", overrides);
   core::step::SimulationContext context;
   core::step::IsolatedResults results;
   GraphCache graphs;

@@ -8,6 +8,7 @@
 #include "core/step/run/simulation_context.hpp"
 #include "core/workload/parts/expert_load.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 namespace manyworlds::experiments::testing {
 
@@ -21,7 +22,7 @@ struct Ran {
 
 /// By the values of the axes, joined with blanks.
 inline std::map<std::string, Ran> run(const std::string& name) {
-  const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name);
+  const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/" + name);
   std::map<std::string, Ran> all;
   core::step::SimulationContext context;
   core::step::IsolatedResults results;

@@ -11,6 +11,7 @@
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/text/csv.hpp"
 #include "experiments/text/text.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::core::workload;
@@ -84,7 +85,7 @@ struct Residuals {
 }  // namespace
 
 TEST_CASE("measured scans lie within the residuals that docs/facts/scans.md states") {
-  const std::string file = MANYWORLDS_SOURCE_DIR "/docs/facts/scans.csv";
+  const std::string file = source_folder() + "/docs/facts/scans.csv";
   const import::CsvTable table = import::parse_csv(import::read_text(file), file);
   const Catalog catalog;
   const std::map<std::string, std::string> names{{"A100", "a100_80"},  {"H100", "h100_sxm"}, {"H800", "h800_sxm"},

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -9,7 +10,7 @@ using namespace manyworlds::experiments::testing;
 
 TEST_CASE("a serialized sweep is read back to one with the same bytes") {
   for (const char* name : {"first", "korthikanti-175b", "tiny"}) {
-    const Sweep sweep = read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/" + name + ".yaml");
+    const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/" + name + ".yaml");
     const std::string serialized = serialize(sweep);
     const Sweep back = deserialize(serialized);
     CHECK(serialize(back) == serialized);

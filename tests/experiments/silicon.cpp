@@ -10,6 +10,7 @@
 #include "experiments/silicon/chip_gpu.hpp"
 #include "experiments/silicon/cost.hpp"
 #include "experiments/silicon/yield.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments::silicon;
@@ -198,7 +199,7 @@ TEST_CASE("an A100 in units runs the GEMMs of the A100 that was measured") {
   for (const auto& [key, value] : chip_gpu(known.chip, {}, measured, known.chip))
     if (all.contains(key)) all[key] = value;
   const core::compute::Gpu gpu = core::compute::gpu_options().make(all);
-  std::ifstream table(MANYWORLDS_SOURCE_DIR "/experiments/measured/kernels_gemm.csv");
+  std::ifstream table(source_folder() + "/experiments/measured/kernels_gemm.csv");
   std::string line;
   double sum = 0;
   int rows = 0;

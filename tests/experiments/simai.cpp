@@ -3,6 +3,7 @@
 #include "experiments/simai/rank_groups.hpp"
 #include "experiments/simai/workload.hpp"
 #include "tests/experiments/given_steps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::tests;
@@ -13,7 +14,7 @@ using workload::StepPart;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/simai/";
+const std::string kFolder = source_folder() + "/tests/experiments/simai/";
 
 std::string header(const std::string& policy, const std::string& rest = "") {
   return policy +

@@ -5,6 +5,7 @@
 
 #include "experiments/sweep/space.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -14,7 +15,7 @@ using Row = std::vector<OptionValue>;
 
 namespace {
 
-const std::string kSweeps = std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/";
+const std::string kSweeps = source_folder() + "/experiments/sweeps/";
 
 std::vector<std::int64_t> column(const Sweep& sweep, const std::string& key) {
   std::vector<std::int64_t> values;

@@ -7,6 +7,7 @@
 
 #include "core/step/run/simulation_context.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -21,8 +22,7 @@ using Steps = std::map<std::string, double>;
 
 /// Returns the steps of the sweep by the rate of network interfaces.
 std::map<double, Steps> steps_of(const std::vector<std::string>& overrides) {
-  const Sweep sweep =
-      read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/table_sharding.yaml", overrides);
+  const Sweep sweep = read_sweep(source_folder() + "/experiments/sweeps/table_sharding.yaml", overrides);
   std::map<double, Steps> all;
   core::step::SimulationContext context;
   core::step::IsolatedResults results;

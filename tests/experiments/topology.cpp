@@ -11,6 +11,7 @@
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
 #include "tests/experiments/sweeps.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -23,8 +24,7 @@ using import::parse_topology;
 
 namespace {
 
-const std::string kSample =
-    std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
+const std::string kSample = source_folder() + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
 
 /// Two servers of two GPUs with an NVSwitch each, on one switch.
 const std::string kSmall =

@@ -20,6 +20,7 @@
 #include "experiments/tree/scalar.hpp"
 #include "experiments/tree/toml.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -28,7 +29,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/torchtitan/";
+const std::string kFolder = source_folder() + "/tests/experiments/torchtitan/";
 
 std::string value_of(const Job& job, const std::string& key) {
   std::string value = "(not set)";

@@ -9,6 +9,7 @@
 #include "experiments/text/text.hpp"
 #include "experiments/torchtitan/flavors.hpp"
 #include "experiments/torchtitan/key_table.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -16,7 +17,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/torchtitan/";
+const std::string kFolder = source_folder() + "/tests/experiments/torchtitan/";
 
 std::vector<std::vector<std::string>> table(const std::string& name) {
   std::istringstream lines(import::read_text(kFolder + name));

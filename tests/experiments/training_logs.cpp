@@ -12,6 +12,7 @@
 #include "experiments/logs/log_formats.hpp"
 #include "experiments/logs/log_lines.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -22,7 +23,7 @@ using logs::TrainingLog;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/logs/";
+const std::string kFolder = source_folder() + "/tests/experiments/logs/";
 constexpr std::int64_t kMib = 1 << 20, kGib = 1 << 30;
 
 std::string text_of(const std::string& name) {

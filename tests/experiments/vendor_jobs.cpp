@@ -19,6 +19,7 @@
 #include "experiments/sweep/experiment.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/mutations.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace manyworlds;
@@ -27,7 +28,7 @@ using namespace manyworlds::experiments::jobs;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/jobs/";
+const std::string kFolder = source_folder() + "/tests/experiments/jobs/";
 using Pairs = std::vector<std::pair<const char*, const char*>>;
 
 Job job_at(const std::string& path, const JobOptions& options = {}) {

@@ -12,6 +12,7 @@
 #include "farm/coordinator/task_queue.hpp"
 #include "io/ranking/top.hpp"
 #include "tests/farm/sweep_samples.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -19,7 +20,7 @@ using namespace manyworlds::farm::testing;
 
 namespace {
 
-const std::string kSweeps = std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/";
+const std::string kSweeps = source_folder() + "/experiments/sweeps/";
 
 io::Results whole(const experiments::Sweep& sweep) {
   const SweepJob job(serialize_job(sweep, {}));

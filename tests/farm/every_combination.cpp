@@ -15,6 +15,7 @@
 #include "experiments/text/text.hpp"
 #include "farm/net/net_collective.hpp"
 #include "farm/net/network_only.hpp"
+#include "tests/source_folder.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 using namespace manyworlds;
@@ -45,8 +46,7 @@ std::vector<Fabric> fabrics() {
     spec.nic_bits_per_second = 400'000'000'000;
     spec.nic_latency_ps = 1'000'000;
     if (topology.traits.from_file) {
-      const std::string path =
-          std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
+      const std::string path = source_folder() + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
       auto file = experiments::import::parse_topology(experiments::import::read_text(path), path);
       spec.gpus_per_node = file.gpus_per_server;
       spec.nodes = file.graph.gpus / file.gpus_per_server;

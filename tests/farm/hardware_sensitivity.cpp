@@ -8,6 +8,7 @@
 
 #include "farm/texts/step_text.hpp"
 #include "tests/farm/sweep_samples.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -151,8 +152,7 @@ TEST_CASE("figures that cannot be better say why") {
 }
 
 TEST_CASE("figures that a file with the fabric tells are not changed by settings, and that is said") {
-  const std::string file =
-      std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
+  const std::string file = source_folder() + "/tests/experiments/topologies/spectrum_x_16g_8gps_400gbps_h100.txt";
   const experiments::Sweep sweep = experiments::parse_sweep(
       "base:\n  model: {like: gpt3-125m, layers: 4, sequence: 256, vocabulary: 8192}\n"
       "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 8}\n  topology: {graph: {file: '" +

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/farm/simulated_farm.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds::farm;
 using namespace manyworlds::farm::synthetic;
@@ -46,7 +47,7 @@ TEST_CASE("a coordinator that is slower than its workers limits the farm to its 
 }
 
 TEST_CASE("1,024 workers are busy for nine tenths of the time with 100,000 steps as long as the reference sweep's") {
-  const auto measured = MeasuredTasks::read(MANYWORLDS_SOURCE_DIR "/tests/bench/task_durations_r1.csv");
+  const auto measured = MeasuredTasks::read(manyworlds::source_folder() + "/tests/bench/task_durations_r1.csv");
   const Work work = measured.draw(16'000, 100'000, 10, 1);  // collectives for each step as in tests/bench/planning.yaml
   SimulatedFarm farm(work, 1'024, {});
   REQUIRE(farm.run());

@@ -9,6 +9,7 @@
 #include "io/ranking/top.hpp"
 #include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -24,7 +25,7 @@ io::Results answer(const experiments::Sweep& sweep, bool share = true, bool reve
 }
 
 experiments::Sweep tiny() {
-  return experiments::read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/tiny.yaml");
+  return experiments::read_sweep(source_folder() + "/experiments/sweeps/tiny.yaml");
 }
 
 double number(const io::Results& results, const std::string& column, std::size_t row = 0) {

@@ -7,6 +7,7 @@
 #include "farm/effort/dry_run.hpp"
 #include "io/results/canonical_bytes.hpp"
 #include "tests/farm/sweep_samples.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::farm;
@@ -16,8 +17,7 @@ using core::sharing::Key;
 namespace {
 
 experiments::Sweep first_sweep() {
-  return experiments::read_sweep(std::string(MANYWORLDS_SOURCE_DIR) + "/experiments/sweeps/first.yaml",
-                                 {"strategy.global_batch=64"});
+  return experiments::read_sweep(source_folder() + "/experiments/sweeps/first.yaml", {"strategy.global_batch=64"});
 }
 
 /// Some that do not fit, steps that several experiments share, and collectives that several experiments share.

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/sharing/key.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace manyworlds::io::testing {
@@ -53,8 +54,7 @@ class FullDisk {
 
 /// What a script beside the tests prints. Debian's own python3 is the one that sees Debian's packages.
 inline std::string run_python(const std::string& script, const std::string& arguments) {
-  const std::string command =
-      std::string("/usr/bin/python3 ") + MANYWORLDS_SOURCE_DIR + "/tests/io/" + script + " " + arguments + " 2>&1";
+  const std::string command = "/usr/bin/python3 " + source_folder() + "/tests/io/" + script + " " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string output;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/network/fabric/graph.hpp"
+#include "tests/source_folder.hpp"
 
 namespace manyworlds::core::network {
 
@@ -37,7 +38,7 @@ struct TableFlow {
 };
 
 inline std::vector<TableFlow> flow_table(const std::string& name) {
-  std::ifstream file(std::string(MANYWORLDS_SOURCE_DIR) + "/tests/flows/" + name + ".csv");
+  std::ifstream file(source_folder() + "/tests/flows/" + name + ".csv");
   std::vector<TableFlow> flows;
   std::string line;
   std::getline(file, line);
