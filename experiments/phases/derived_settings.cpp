@@ -12,9 +12,14 @@ constexpr const char *kBatch = "strategy.global_batch", *kMicroBatch = "strategy
 constexpr const char *kRecompute = "strategy.recompute", *kSequenceParallel = "strategy.sequence_parallel";
 constexpr const char *kZero = "strategy.zero", *kContext = "strategy.cp", *kGraphs = "strategy.stack.cuda_graphs";
 constexpr const char *kSequence = "model.sequence", *kInference = "model.inference", *kCached = "model.cached_tokens";
+constexpr const char *kKeyHeads = "model.kv_heads", *kTensor = "strategy.tp";
 constexpr const char *kKind = "its kind", *kPass = "a pass without gradients";
 
 }  // namespace
+
+std::int64_t written_key_heads(const WrittenSettings& written) {
+  return integer_of(written.settings(), kKeyHeads, 0);
+}
 
 DerivedSettings kind_settings(const Phase& phase, const WrittenSettings& written) {
   DerivedSettings derived(phase.place);
@@ -32,6 +37,11 @@ DerivedSettings replica_settings(const Phase& phase, const WrittenSettings& writ
   derived.set(kSequenceParallel, "false", "new tokens, of which each rank has all");
   derived.set(kZero, 0, "weights that each replica has whole and gathers at no step");
   merge_pairs(written.settings(), derived);
+  const std::int64_t heads = written_key_heads(written), ranks = integer_of(written.settings(), kTensor, 1);
+  if (heads > 0 && heads < ranks && ranks % heads == 0)
+    derived.set(
+        kKeyHeads, ranks,
+        fmt::format("{} of keys and values, which engines copy to {} tensor ranks", counted(heads, "head"), ranks));
   return derived;
 }
 

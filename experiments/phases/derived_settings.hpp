@@ -12,7 +12,13 @@ namespace manyworlds::experiments::phases {
 /// Returns what a step of training or scoring has.
 DerivedSettings kind_settings(const Phase& phase, const WrittenSettings& written);
 
-/// Returns what all passes of a rollout have.
+/// Returns the heads of keys and values that the model of a phase has before ranks get copies of them; 0: as many as
+/// heads of queries.
+std::int64_t written_key_heads(const WrittenSettings& written);
+
+/// Returns what all passes of a rollout have. Where there are fewer heads of keys and values than tensor ranks, each
+/// rank has a copy of one, as in vLLM (model_executor/models/llama.py: "we replicate the KV heads across multiple
+/// tensor parallel GPUs"): the model then has as many of them as ranks.
 DerivedSettings replica_settings(const Phase& phase, const WrittenSettings& written);
 
 /// Returns what one pass of each of a rollout's replicas has: so many samples with so many tokens in their caches, and

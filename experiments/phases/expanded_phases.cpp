@@ -25,7 +25,8 @@ using core::workload::Strategy;
 using import::Node;
 
 constexpr std::int64_t kWeightBytes = 2;  // bf16
-constexpr const char *kCluster = "cluster", *kTensor = "strategy.tp", *kContext = "strategy.cp";
+constexpr const char *kCluster = "cluster", *kTensor = "strategy.tp", *kContext = "strategy.cp",
+                     *kKeyHeads = "model.kv_heads";
 constexpr const char *kBatch = "strategy.global_batch", *kSequence = "model.sequence";
 constexpr const char* kChunk = "collectives.chunk_bytes";
 /// NCCL's buffer of a channel, NCCL_BUFFSIZE, in which a broadcast goes.
@@ -181,7 +182,8 @@ class Expansion {
   void check_same_model(const Phase& phase, const char* key, std::size_t trained, std::size_t used) const {
     const core::workload::Model model = merged_model(sweep_.experiment(any_of(trained)));
     core::workload::Model other = merged_model(sweep_.experiment(any_of(used)));
-    other.sequence = model.sequence;  // as many learned positions
+    other.sequence = model.sequence;                     // as many learned positions
+    other.kv_heads = written_key_heads(written_[used]);  // without the copies of ranks that generate
     const std::int64_t own = core::workload::model_parameters(model), others = core::workload::model_parameters(other);
     if (own == others) return;
     expanded_.file.fail(phase, key,
@@ -261,7 +263,10 @@ class Expansion {
     if (ended > 0)
       note(phase, fmt::format("{} of {} responses end at max_tokens {}", ended, phase.rollout.samples(), most));
     if (!says_graphs(written)) note(phase, "strategy.stack.cuda_graphs=all of decoding steps");
-    note_replaced(phase, written, replica_settings(phase, written));
+    const DerivedSettings derived = replica_settings(phase, written);
+    note_replaced(phase, written, derived);
+    const std::string* copies = derived.origin_of(kKeyHeads);
+    if (copies != nullptr && !written.say(kKeyHeads)) note(phase, *copies);
   }
 
   /// Returns an experiment with the strategy of a phase.

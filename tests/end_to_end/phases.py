@@ -135,6 +135,20 @@ class Phases(unittest.TestCase):
         self.assertEqual(merged["transfer"], weights["transfer"] | {"merged_rank": 16})
         self.assertIn("into which pairs of rank 16 are merged", self.phases(of_update, "-o", "pairs-update", "--in-process").stdout)
 
+    def test_fewer_heads_of_keys_than_ranks_are_copied_to_the_ranks_that_generate(self):
+        layout = SMALL.replace("strategy.tp: 2", "strategy.tp: 4").replace("strategy.tp: 4, strategy.m", "strategy.tp: 2, strategy.m")
+        two, four = (self.phases(layout.replace("layers: 4}", f"layers: 4, kv_heads: {heads}}}"), "--json", "-o", f"heads-{heads}",
+                                 "--in-process").stdout for heads in (2, 4))
+        (rollout, _, weights), (other, _, others) = (json.loads(text)["phases"] for text in (two, four))
+        for key in ("time_s", "memory_peak_bytes"):
+            self.assertEqual(rollout[key], other[key])
+        # Two heads of 128 for keys and values less in each layer, with their biases, of 2 bytes.
+        fewer = 4 * 2 * (2 * 128) * (2048 + 1) * 2
+        self.assertEqual(others["transfer"]["weight_bytes"] - weights["transfer"]["weight_bytes"], fewer)
+        copies = "2 heads of keys and values, which engines copy to 4 tensor ranks"
+        self.assertEqual(json.loads(two)["replaced"], [f"rollout: model.kv_heads=4 instead of 2, for {copies}"])
+        self.assertEqual(json.loads(four)["replaced"], [])
+
     def test_another_layout_on_the_same_gpus_gathers_and_the_same_does_not(self):
         shared = SMALL.replace("pools: {trainers: 4, generators: 4}\n", "").replace(" on: generators,", "").replace(" on: trainers,", "")
         moved = json.loads(self.phases(shared, "--json", "-o", "moved", "--in-process").stdout)["phases"][-1]

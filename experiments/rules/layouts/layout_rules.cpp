@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -63,7 +64,10 @@ std::vector<Rule> model_rules() {
            {kTransformerConfig},
            [](const ExperimentConfig& e) {
              const std::int64_t tp = attention_ranks(e), node = e.cluster.gpus_per_node;
-             Violation violated = check_divisible("kv_heads", e.configuration.model.kv(), "tp", tp);
+             const core::workload::Model& model = e.configuration.model;
+             Violation violated = check_divisible("kv_heads", model.kv(), "tp", tp);
+             if (violated && core::workload::is_generation(model) && tp % model.kv() == 0)
+               *violated += fmt::format("; with engines that copy heads to ranks each rank has one: kv_heads {}", tp);
              if (violated && tp > node)
                *violated +=
                    fmt::format("; such a tensor-parallel group would leave its node, too: gpus_per_node {}", node);
