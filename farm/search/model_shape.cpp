@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "experiments/config/architecture.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "farm/search/catalog_values.hpp"
@@ -42,14 +43,19 @@ void add_sizes(ModelShape& shape, const core::OptionSet& values) {
   shape.experts = model.experts;
   model.architecture = experiments::architecture_of(model);
   if (!model.architecture) {
-    shape.tensor_sizes = {model.heads, model.kv()};
+    shape.tensor_sizes = {model.heads};
+    shape.key_heads = {model.kv()};
     return;
   }
   shape.has_tables = core::workload::has_tables(model);
   for (const core::workload::Block& block : model.architecture->blocks)
     for (const core::workload::Branch& branch : block.branches)
-      for (const core::workload::ShardedSize& size : branch.part->sharded_sizes(*branch.model))
-        if (size.axis == core::workload::ShardAxis::tensor) shape.tensor_sizes.push_back(size.size);
+      for (const core::workload::ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
+        const bool shares = size.name == "kv_heads" &&
+                            dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get()) != nullptr;
+        if (size.axis == core::workload::ShardAxis::tensor)
+          (shares ? shape.key_heads : shape.tensor_sizes).push_back(size.size);
+      }
 }
 
 }  // namespace
@@ -57,7 +63,10 @@ void add_sizes(ModelShape& shape, const core::OptionSet& values) {
 bool ModelShape::divides_over(std::int64_t tensor_ranks) const {
   if (has_tables && tensor_ranks > 1) return false;
   return std::all_of(tensor_sizes.begin(), tensor_sizes.end(),
-                     [&](std::int64_t size) { return size % tensor_ranks == 0; });
+                     [&](std::int64_t size) { return size % tensor_ranks == 0; }) &&
+         std::all_of(key_heads.begin(), key_heads.end(), [&](std::int64_t heads) {
+           return heads % tensor_ranks == 0 || (heads > 0 && tensor_ranks % heads == 0);
+         });
 }
 
 ModelShape model_shape_of(const SearchOptions& options, const experiments::Catalog& catalog) {

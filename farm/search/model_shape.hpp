@@ -15,6 +15,7 @@ struct ModelShape {
   bool has_sequence = true;  // false: the document says nothing of it, and it is assumed
   std::int64_t layers = 0, experts = 0, sequence = 0;
   std::vector<std::int64_t> tensor_sizes;  // which tensor-parallel ranks divide: heads, widths of parts
+  std::vector<std::int64_t> key_heads;     // which they divide, or share with each other
   bool has_tables = false;                 // embedding tables, which all data-parallel ranks share out
 
   bool divides_over(std::int64_t tensor_ranks) const;

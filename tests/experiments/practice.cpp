@@ -131,8 +131,9 @@ TEST_CASE("refusals tell what would be right, and what else is wrong with it") {
              Contains("layers 12, stages 8; set fewer stages, or each stage's layers in strategy.stage_layers"));
   CHECK_THAT(refusal({"strategy.pp=8", "model.layers=12", "strategy.empty_layers=4"}),
              Contains("'strategy.empty_layers' violates rule empty_layers_fit"));
-  CHECK_THAT(refusal({"strategy.tp=16"}), Contains("kv_heads 8, tp 16; such a tensor-parallel group would leave its "
-                                                   "node, too: gpus_per_node 8"));
+  CHECK_THAT(refusal({"strategy.tp=16", "strategy.stack.projection_fusion=false"}),
+             Contains("kv_heads 8, tp 16, projection_fusion false; such a tensor-parallel group would leave its node, "
+                      "too: gpus_per_node 8"));
   CHECK_THAT(refusal({"model=llama3-9b"}), Contains("did you mean 'llama3-8b'? Or give the path of its config.json"));
 }
 

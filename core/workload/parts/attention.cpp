@@ -9,6 +9,7 @@
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/cached_attention.hpp"
 #include "core/workload/operators/context_exchange.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/parts/latent_attention.hpp"
 
 namespace manyworlds::core::workload {
@@ -31,7 +32,7 @@ const OptionTable<AttentionOptions>& attention_options() {
   return table;
 }
 
-class SelfAttention final : public LayerPart {
+class SelfAttention final : public LayerPart, public SharesKeyHeads {
  public:
   explicit SelfAttention(const AttentionOptions& options) : options_(options) {}
 
@@ -68,6 +69,13 @@ class SelfAttention final : public LayerPart {
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
     return {{"heads", model.heads}, {"kv_heads", model.kv()}};
+  }
+
+  /// A gate's columns do not stand in the groups that ranks take.
+  std::string unshared_key_heads(const Model& model, const Strategy& strategy, std::int64_t ranks) const override {
+    if (model.kv() >= ranks || options_.output_gate == OutputGate::none)
+      return workload::unshared_key_heads(model, strategy, ranks);
+    return fmt::format("kv_heads {}, tp {}, an output_gate", model.kv(), ranks);
   }
 
   PartFormulas formulas(const Model& model) const override {
@@ -108,7 +116,8 @@ class SelfAttention final : public LayerPart {
   /// Gradients of scores before and after the softmax, or keys and values gathered from all ranks with their gradients.
   std::int64_t working_bytes(const PartOnRank& on) const override {
     const RankShapes shapes = shapes_of(on);
-    return std::max(score_working_bytes(shapes), gathered_bytes(on.strategy, shapes));
+    return std::max({score_working_bytes(shapes), gathered_bytes(on.strategy, shapes),
+                     gathered_head_bytes(shapes, gathered_head_width(on.model, shapes))});
   }
 
   /// Keys and values of the heads on this rank, or the narrow vectors that all heads share, of tokens in the window.
@@ -199,8 +208,9 @@ class SelfAttention final : public LayerPart {
   }
 
   void add_multi_head_input(std::vector<Operator>& operators, const PartOnRank& on, const RankShapes& shapes) const {
-    const std::int64_t gate = gate_width(on.model, shapes.heads);
-    Linear qkv{"qkv", shapes.hidden, shapes.qkv_width() + gate, has_biases(on.model), on.dtype()};
+    const std::int64_t gate = gate_width(on.model, shapes.heads), gathered = gathered_head_width(on.model, shapes);
+    const std::int64_t columns = gathered > 0 ? gathered / shapes.tensor_parallel : shapes.qkv_width() + gate;
+    Linear qkv{"qkv", shapes.hidden, columns, has_biases(on.model), on.dtype()};
     if (!shapes.stack.projection_fusion) {
       qkv.parts = {shapes.query_width(), shapes.kv_heads * shapes.head_dim, shapes.kv_heads * shapes.value_dim};
       if (gate > 0) qkv.parts.push_back(gate);
@@ -208,6 +218,7 @@ class SelfAttention final : public LayerPart {
     operators.push_back(column_parallel(shapes, qkv));
     mark_input_from(operators.back(), recompute::layernorm);
     operators.back().offload_module = offload::qkv_linear;
+    if (gathered > 0) operators.push_back(gather_heads(on.model, shapes, gathered));
     const std::int64_t rows = shapes.tokens * (shapes.heads + shapes.kv_heads);
     if (on.model.query_key_norm) operators.push_back(norm("query_key_norm", on.model, shapes, rows, shapes.head_dim));
     if (on.model.position == Position::rotary) operators.push_back(rotary(shapes, rows * shapes.head_dim));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/operators/operator_parts.hpp"
 #include "core/workload/parts/attention.hpp"
 #include "core/workload/parts/feed_forward.hpp"
@@ -71,7 +72,7 @@ void add_before_reduction(OpList& ops, WorkItem work) {
   ops.insert(reduction, std::move(work));
 }
 
-class ParallelAttentionPart final : public LayerPart {
+class ParallelAttentionPart final : public LayerPart, public SharesKeyHeads {
  public:
   ParallelAttentionPart(std::shared_ptr<const LayerPart> attention, const ParallelAttention& options)
       : attention_(std::move(attention)), options_(options) {}
@@ -96,6 +97,10 @@ class ParallelAttentionPart final : public LayerPart {
     std::vector<ShardedSize> sizes = attention_->sharded_sizes(model);
     for (const ShardedSize& size : feed_forward_part().sharded_sizes(model)) sizes.push_back(size);
     return sizes;
+  }
+
+  std::string unshared_key_heads(const Model& model, const Strategy& strategy, std::int64_t ranks) const override {
+    return dynamic_cast<const SharesKeyHeads&>(*attention_).unshared_key_heads(model, strategy, ranks);
   }
 
   PartFormulas formulas(const Model& model) const override {

@@ -144,7 +144,8 @@ void add_attention_shapes(RankShapes& shapes, const Model& model, const Strategy
   shapes.head_dim = model.key_width();
   shapes.value_dim = model.value_width();
   shapes.heads = share(model.heads, strategy.tp, "heads");
-  shapes.kv_heads = share(model.kv(), strategy.tp, "kv_heads");
+  // Of fewer heads of keys than ranks each rank has one, which others have too (operators/key_heads.hpp).
+  shapes.kv_heads = strategy.tp % model.kv() == 0 ? 1 : share(model.kv(), strategy.tp, "kv_heads");
   MANYWORLDS_CHECK(model.heads % model.kv() == 0, "{} heads over {} kv_heads", model.heads, model.kv());
 }
 

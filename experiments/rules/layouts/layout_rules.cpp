@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/multi_token_prediction.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
@@ -11,6 +11,7 @@ namespace manyworlds::experiments {
 namespace {
 
 using core::step::Placement;
+using core::workload::Model;
 
 /// Returns how many members of a data-parallel group are in one node: context-parallel ranks first, then replicas.
 std::int64_t replicas_in_node(const ExperimentConfig& config) {
@@ -60,19 +61,22 @@ std::vector<Rule> model_rules() {
            [](const ExperimentConfig& e) {
              return check_divisible("heads", e.configuration.model.heads, "tp", attention_ranks(e));
            }),
-      rule("kv_heads_by_tp", "strategy.tp", "kv_heads must be a multiple of tp (KV-head replication is not supported)",
-           {kTransformerConfig},
-           [](const ExperimentConfig& e) {
-             const std::int64_t tp = attention_ranks(e), node = e.cluster.gpus_per_node;
-             const core::workload::Model& model = e.configuration.model;
-             Violation violated = check_divisible("kv_heads", model.kv(), "tp", tp);
-             if (violated && core::workload::is_generation(model) && tp % model.kv() == 0)
-               *violated += fmt::format("; with engines that copy heads to ranks each rank has one: kv_heads {}", tp);
-             if (violated && tp > node)
-               *violated +=
-                   fmt::format("; such a tensor-parallel group would leave its node, too: gpus_per_node {}", node);
-             return violated;
-           }),
+      rule(
+          "kv_heads_by_tp", "strategy.tp",
+          "kv_heads must be a multiple of tp, or tp of kv_heads with projection_fusion and without recompute per_op in "
+          "attention that does not generate: a head is then shared by several ranks",
+          {kTransformerConfig},
+          [](const ExperimentConfig& e) -> Violation {
+            const Model& model = e.configuration.model;
+            if (!attends(e) || model.architecture) return std::nullopt;
+            const std::int64_t tp = attention_ranks(e), node = e.cluster.gpus_per_node;
+            std::string violated = core::workload::unshared_key_heads(model, e.configuration.strategy, tp);
+            if (violated.empty()) return std::nullopt;
+            if (tp > node)
+              violated +=
+                  fmt::format("; such a tensor-parallel group would leave its node, too: gpus_per_node {}", node);
+            return violated;
+          }),
       rule("hidden_by_tp", "strategy.tp", "hidden must be a multiple of tp", {kDivide},
            [](const ExperimentConfig& e) {
              return check_divisible("hidden", e.configuration.model.hidden, "tp", e.configuration.strategy.tp);

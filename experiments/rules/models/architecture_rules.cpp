@@ -9,6 +9,7 @@
 #include "core/workload/model/token_trade.hpp"
 #include "core/workload/model/wide_stream.hpp"
 #include "core/workload/operators/context_sizes.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/parts/registry.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/rules/rule_sources.hpp"
@@ -49,13 +50,18 @@ Violation first_violation(const Architecture& architecture, Visitor&& visit) {
 
 Violation undivided_size(const Architecture& architecture, const Strategy& strategy) {
   return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
+    const auto* shares = dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get());
     for (const ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
+      if (shares != nullptr && size.name == "kv_heads") continue;
       const Ranks ranks =
           ranks_of(size.axis, core::workload::weight_ranks(strategy, branch.part->data_part()), strategy);
       if (size.size % ranks.count != 0)
         return fmt::format("block '{}': {} {} of {}, {} {}", block.name, size.name, size.size, branch.type, ranks.name,
                            ranks.count);
     }
+    const std::int64_t tp = core::workload::weight_ranks(strategy, branch.part->data_part());
+    const std::string heads = shares == nullptr ? "" : shares->unshared_key_heads(*branch.model, strategy, tp);
+    if (!heads.empty()) return fmt::format("block '{}': {}", block.name, heads);
     return std::nullopt;
   });
 }
