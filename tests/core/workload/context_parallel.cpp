@@ -5,6 +5,7 @@
 #include "core/memory/footprint.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/architecture_models.hpp"
+#include "tests/core/workload/operator_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -47,14 +48,6 @@ Strategy context(I cp, ContextExchange exchange) {
 
 std::vector<Operator> layer_of(const Model& model, const Strategy& strategy) {
   return layer_operators(model, strategy, model.layer_kind(0));
-}
-
-I flops_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
-  I sum = 0;
-  for (const Operator& each : operators)
-    for (const WorkItem& work : each.*direction)
-      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
-  return sum;
 }
 
 /// Returns the bytes of all exchanges of a kind among the ranks of a context.

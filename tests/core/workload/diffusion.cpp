@@ -5,6 +5,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/architecture_models.hpp"
+#include "tests/core/workload/operator_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -34,14 +35,6 @@ std::vector<Operator> operators_of(const Model& model, const std::string& type, 
   strategy.micro_batch = kSamples;
   strategy.stack.attention = AttentionKernel::unfused;
   return layer_operators(listed, strategy, listed.layer_kind(0));
-}
-
-std::int64_t flops_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
-  I sum = 0;
-  for (const Operator& each : operators)
-    for (const WorkItem& work : each.*direction)
-      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
-  return sum;
 }
 
 /// Counts the multiplications and additions of a network's loops, one by one, and those of its gradients: each product

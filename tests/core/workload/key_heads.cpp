@@ -10,6 +10,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/architecture_models.hpp"
+#include "tests/core/workload/operator_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -36,14 +37,6 @@ const Operator* named(const std::vector<Operator>& operators, const std::string&
   const auto found =
       std::find_if(operators.begin(), operators.end(), [&](const Operator& each) { return each.name == name; });
   return found == operators.end() ? nullptr : &*found;
-}
-
-I flops_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
-  I sum = 0;
-  for (const Operator& each : operators)
-    for (const WorkItem& work : each.*direction)
-      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
-  return sum;
 }
 
 std::vector<CollectiveStart> starts_of(const OpList& ops) {

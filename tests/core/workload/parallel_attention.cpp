@@ -8,6 +8,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
 #include "tests/core/workload/architecture_models.hpp"
+#include "tests/core/workload/operator_sums.hpp"
 #include "tests/core/workload/workload_models.hpp"
 
 using namespace manyworlds::core;
@@ -41,14 +42,6 @@ std::vector<Operator> layer_of(const Model& model, I tp, bool sequence_parallel)
   Strategy strategy = layout(tp, 1, 1, 1);
   strategy.sequence_parallel = sequence_parallel;
   return layer_operators(model, strategy, model.layer_kind(0));
-}
-
-I flops_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
-  I sum = 0;
-  for (const Operator& each : operators)
-    for (const WorkItem& work : each.*direction)
-      if (const KernelWork* kernel = work.kernel()) sum += kernel->shape.flops;
-  return sum;
 }
 
 I bytes_of(const std::vector<Operator>& operators, OpList Operator::*direction) {
