@@ -36,6 +36,13 @@ core::OptionSet values_of(const SearchedJob& job) {
   return values;
 }
 
+/// Whether a size is that of heads of keys, of which twice as many ranks could share each.
+bool shares_heads(const core::workload::Branch& branch, const core::workload::ShardedSize& size) {
+  const auto* shares = dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get());
+  return shares != nullptr && size.name == "kv_heads" &&
+         shares->unshared_key_heads(*branch.model, core::workload::Strategy(), 2 * size.size).empty();
+}
+
 /// Adds what the layers of a model with these options divide over ranks.
 void add_sizes(ModelShape& shape, const core::OptionSet& values) {
   Model model = core::workload::model_options().make(values);
@@ -50,12 +57,9 @@ void add_sizes(ModelShape& shape, const core::OptionSet& values) {
   shape.has_tables = core::workload::has_tables(model);
   for (const core::workload::Block& block : model.architecture->blocks)
     for (const core::workload::Branch& branch : block.branches)
-      for (const core::workload::ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
-        const bool shares = size.name == "kv_heads" &&
-                            dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get()) != nullptr;
+      for (const core::workload::ShardedSize& size : branch.part->sharded_sizes(*branch.model))
         if (size.axis == core::workload::ShardAxis::tensor)
-          (shares ? shape.key_heads : shape.tensor_sizes).push_back(size.size);
-      }
+          (shares_heads(branch, size) ? shape.key_heads : shape.tensor_sizes).push_back(size.size);
 }
 
 }  // namespace
