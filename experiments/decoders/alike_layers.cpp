@@ -43,11 +43,7 @@ void read_opt(ConfigReader& reader) {
   reader.set("norm", "layer_norm");
   reader.set("position", "learned");
   reader.set("dropout", reader.real({"dropout"}, 0.1) > 0, "dropout");
-  const std::string activation = reader.text({"activation_function"}, "relu");
-  if (activation != "relu" && !activation.starts_with("gelu"))
-    reader.refuse(reader.find({"activation_function"}),
-                  fmt::format("'activation_function' is '{}': this activation is not modelled", activation));
-  reader.set("activation", activation == "relu" ? "relu" : "gelu");
+  read_network_activation(reader, {"activation_function"}, "relu");
   reader.set("biases", reader.flag({"enable_bias"}, true), "enable_bias");
   if (!reader.flag({"do_layer_norm_before"}, true))
     reader.refuse(reader.find({"do_layer_norm_before"}), "'do_layer_norm_before' is false: norms behind the sums");

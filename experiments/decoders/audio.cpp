@@ -7,6 +7,7 @@
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/encoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 #include "experiments/model_keys/known_keys.hpp"
 #include "experiments/tree/scalar.hpp"
 
@@ -60,8 +61,7 @@ Network whisper_frames(std::int64_t mel, std::int64_t frames) {
 
 Network whisper_encoder(ConfigReader& reader, std::int64_t tokens) {
   const std::int64_t heads = size(reader, "encoder_attention_heads", kMaxWidth);
-  if (reader.setting("hidden") % heads != 0)
-    reader.fail(reader.find({"encoder_attention_heads"}), "'encoder_attention_heads' must divide 'd_model'");
+  check_head_width(reader, said_size(reader, "hidden", {"d_model"}), {reader.find({"encoder_attention_heads"}), heads});
   Network network{"encoder",
                   fmt::format(R"("sequence": {}, "position": "none", "heads": {}, "kv_heads": {}, "ffn_hidden": {})",
                               tokens, heads, heads, size(reader, "encoder_ffn_dim", kMaxWidth)),
@@ -81,8 +81,8 @@ void read_whisper(ConfigReader& reader) {
   reader.take("hidden", {"d_model"});
   reader.take("heads", {"decoder_attention_heads"});
   reader.set("kv_heads", reader.setting("heads"));
-  if (reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(reader.find({"decoder_attention_heads"}), "'decoder_attention_heads' must divide 'd_model'");
+  check_head_width(reader, said_size(reader, "hidden", {"d_model"}),
+                   said_size(reader, "heads", {"decoder_attention_heads"}));
   reader.take("ffn_hidden", {"decoder_ffn_dim"});
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
@@ -293,8 +293,8 @@ Conformer conformer_sizes(ConfigReader& reader) {
   sizes.biases = reader.flag({"attention_bias"}, true);
   sizes.convolution_biases = reader.flag({"convolution_bias"}, true);
   sizes.dropout = reader.real({"dropout"}, 0) > 0;
-  if (sizes.hidden % sizes.heads != 0)
-    reader.fail(reader.find({"num_attention_heads"}), "'num_attention_heads' must divide 'hidden_size'");
+  check_head_width(reader, {reader.find({"hidden_size"}), sizes.hidden},
+                   {reader.find({"num_attention_heads"}), sizes.heads});
   if (reader.integer({"num_key_value_heads"}, sizes.heads) != sizes.heads)
     reader.refuse(reader.find({"num_key_value_heads"}), "'num_key_value_heads' must be 'num_attention_heads'");
   require_text(reader, "hidden_act", {"silu", "swish"});

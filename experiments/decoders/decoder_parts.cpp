@@ -1,19 +1,15 @@
 #include "experiments/decoders/decoder_parts.hpp"
 
 #include <algorithm>
-#include <array>
 
+#include "experiments/model_keys/activations.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
 
 using import::Node;
-
-/// Activations whose kernels read and write what SiLU or GELU do.
-constexpr std::array<std::string_view, 13> kActivations{
-    "silu", "swish", "gelu",         "gelu_new",     "gelu_fast", "gelu_pytorch_tanh", "gelu_python", "quick_gelu",
-    "relu", "relu2", "squared_relu", "relu_squared", "xielu"};
 
 /// Sets the number of dense layers before those with experts; other places of dense layers are refused.
 void set_dense_layers(ConfigReader& reader, const FoundKey& from, const std::vector<bool>& dense) {
@@ -76,6 +72,23 @@ void read_layer_types(ConfigReader& reader, const FoundKey& list) {
   reader.set("window_every", every, list.key);
 }
 
+/// Returns what the name of an activation stands for. One that is not known, or that no network has, is refused.
+Function require_function(ConfigReader& reader, const FoundKey& found, const std::string& name) {
+  const std::optional<Function> function = function_named(name);
+  if (!is_of_networks(function))
+    reader.refuse(found, fmt::format("'{}' is '{}': this activation is not {}", found.key, name.substr(0, 40),
+                                     function ? "modelled" : "known; known are silu, gelu, relu, relu2 and xielu"));
+  return function.value_or(Function::other);
+}
+
+/// Notes a function that is neither the usual one, which is counted in its place, nor refused.
+void note_unusual(ConfigReader& reader, const FoundKey& found, const std::string& name, Function function,
+                  Function usual) {
+  if (function != usual && function != Function::other)
+    reader.note(found.key,
+                fmt::format("'{}' moves the same bytes as {}", name, usual == Function::silu ? "SiLU" : "GELU"));
+}
+
 }  // namespace
 
 void read_decoder(ConfigReader& reader) {
@@ -100,30 +113,22 @@ void read_gpt2_sizes(ConfigReader& reader, const char* position, double dropout)
   reader.take_if_set("ffn_hidden", {"n_inner"});
   reader.set("kv_heads", reader.setting("heads"));
   reader.set("norm", "layer_norm");
-  reader.set("activation", "gelu");
+  read_network_activation(reader, {"activation_function"}, "gelu_new");
   reader.set("position", position);
   reader.set("biases", true);
   reader.set("dropout", reader.real({"resid_pdrop"}, dropout) > 0, "resid_pdrop");
-  reader.find({"activation_function", "embd_pdrop", "attn_pdrop"});
-  if (const FoundKey width = reader.find({"n_embd", "hidden_size"});
-      reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(width, fmt::format("'{}' is {}, no multiple of 'n_head', {}", width.key, reader.setting("hidden"),
-                                   reader.setting("heads")));
+  reader.find({"embd_pdrop", "attn_pdrop"});
+  check_head_width(reader, said_size(reader, "hidden", {"n_embd", "hidden_size"}),
+                   said_size(reader, "heads", {"n_head", "num_attention_heads"}));
 }
 
 void read_grouped_heads(ConfigReader& reader) {
   if (!reader.take_if_set("kv_heads", {"num_key_value_heads"})) reader.set("kv_heads", reader.setting("heads"));
-  const std::int64_t heads = reader.setting("heads"), kv_heads = reader.setting("kv_heads");
-  const FoundKey kv = reader.find({"num_key_value_heads"}), width = reader.find({"hidden_size"});
-  if (kv_heads > 0 && heads % kv_heads != 0)
-    reader.fail(kv,
-                fmt::format("'{}' is {}, which does not divide 'num_attention_heads', {}", kv.key, kv_heads, heads));
+  const SaidSize heads = said_size(reader, "heads", {"num_attention_heads"});
+  check_key_heads(reader, said_size(reader, "kv_heads", {"num_key_value_heads"}), heads);
   if (reader.take_if_set("head_dim", {"head_dim"}) && reader.setting("head_dim") > 0) return;
-  if (reader.setting("hidden") % heads != 0)
-    reader.fail(width,
-                fmt::format("'{}' is {}, no multiple of 'num_attention_heads', {}; 'head_dim' would say how wide "
-                            "a head is",
-                            width.key, reader.setting("hidden"), heads));
+  check_head_width(reader, said_size(reader, "hidden", {"hidden_size"}), heads,
+                   "; 'head_dim' would say how wide a head is");
 }
 
 void read_latent_attention(ConfigReader& reader) {
@@ -151,13 +156,18 @@ void read_feed_forward(ConfigReader& reader, FeedForward kind) {
   reader.take_if_set("ffn_hidden", {"intermediate_size"});
   const FoundKey found = reader.find({"hidden_activation", "hidden_act"});
   const std::string name = reader.text({"hidden_activation", "hidden_act"}, "silu");
-  if (std::find(kActivations.begin(), kActivations.end(), name) == kActivations.end())
-    reader.refuse(found, fmt::format("'{}' is '{}': this activation is not modelled", found.key, name));
+  const Function function = require_function(reader, found, name);
   reader.set("activation", kind == FeedForward::gated ? "swiglu" : "gelu");
-  const bool usual = kind == FeedForward::gated ? name == "silu" || name == "swish" : name.starts_with("gelu");
-  if (!usual)
-    reader.note(found.key,
-                fmt::format("'{}' moves the same bytes as {}", name, kind == FeedForward::gated ? "SiLU" : "GELU"));
+  note_unusual(reader, found, name, function, kind == FeedForward::gated ? Function::silu : Function::gelu);
+}
+
+void read_network_activation(ConfigReader& reader, Keys keys, const std::string& usual) {
+  const FoundKey found = reader.find(keys);
+  const std::string name = reader.text(keys, usual);
+  const Function function = require_function(reader, found, name);
+  const bool is_relu = function == Function::relu;
+  reader.set("activation", is_relu ? "relu" : "gelu", found.value == nullptr ? std::string() : found.key);
+  if (!is_relu) note_unusual(reader, found, name, function, Function::gelu);
 }
 
 void read_window(ConfigReader& reader) {
@@ -238,6 +248,14 @@ void read_deepseek_experts(ConfigReader& reader) {
     return read_dense_list(reader, types);
   if (reader.integer({"first_k_dense_replace"}, 0) > 0) reader.take("dense_layers", {"first_k_dense_replace"});
   read_expert_step(reader, {"moe_layer_freq"});
+}
+
+std::int64_t window_of(ConfigReader& reader, Keys keys, std::int64_t otherwise) {
+  const FoundKey found = reader.find(keys);
+  const std::int64_t tokens = reader.integer(keys, otherwise);
+  if (found.is_set() && tokens == 0)
+    reader.fail(found, fmt::format("'{}' is 0: a window has 1 token or more; null is no window", found.key));
+  return tokens;
 }
 
 void add_alike(ConfigReader& reader, const std::string& parts) {

@@ -24,6 +24,9 @@ void read_latent_attention(ConfigReader& reader);
 /// The activation, and whether the feed-forward network has a gate beside it.
 enum class FeedForward : std::uint8_t { gated, plain };
 void read_feed_forward(ConfigReader& reader, FeedForward kind);
+/// Sets the activation of a network without a gate from a key of the family's own: ReLU, or GELU, in whose place others
+/// are noted. A name that is not known is refused. `usual` is that of a file without the key.
+void read_network_activation(ConfigReader& reader, Keys keys, const std::string& usual);
 
 /// Which layers look back a window only: `layer_types` if the file has it, otherwise all of them if `window` is set.
 void read_window(ConfigReader& reader);
@@ -52,6 +55,10 @@ void note_score_biases(ConfigReader& reader, const std::string& key);
 /// Returns whether each layer is the first of two kinds, in a list with the name of one for each.
 std::vector<bool> layers_named(ConfigReader& reader, const FoundKey& list, std::string_view kind,
                                std::string_view other);
+
+/// Returns the tokens of a window, in layers that have one; 0 if the key is null or absent: they have none. Throws an
+/// InputError at a window of 0 tokens.
+std::int64_t window_of(ConfigReader& reader, Keys keys, std::int64_t otherwise = 0);
 
 /// Adds as many layers of these parts as the model has.
 void add_alike(ConfigReader& reader, const std::string& parts);

@@ -9,6 +9,8 @@
 
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
+#include "experiments/model_keys/key_kinds.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::models {
@@ -38,6 +40,11 @@ class Member {
     const Node* found = found_.is_set() ? found_.value->find(key) : nullptr;
     return found == nullptr || found->kind == Node::Kind::null ? nullptr : found;
   }
+  /// Returns where the key stands, the mapping's line if it does not.
+  FoundKey found(const std::string& key) {
+    const Node* value = find(key);
+    return {value, key, value == nullptr ? found_.line : value->line, found_.assumed};
+  }
   std::int64_t integer(const std::string& key, std::int64_t otherwise) {
     return value(key, core::OptionInfo::Kind::integer, otherwise);
   }
@@ -50,15 +57,22 @@ class Member {
     const Node* found = find(key);
     reader_.refuse(found == nullptr ? found_.line : found->line, what);
   }
-  /// Refuses what is neither known nor null, false, 0 or empty.
+  /// Refuses what is of another kind than its key has, and what is not known, unless it is null, false, 0 or empty:
+  /// that is told.
   void refuse_others(const std::set<std::string>& without_effect) {
     if (!found_.is_set()) return;
     for (const import::Entry& entry : found_.value->entries) {
+      if (const std::string wrong = wrong_kind(entry.key, entry.value); !wrong.empty())
+        reader_.refuse(entry.line, fmt::format("'{}': {}", found_.key, wrong));
       const bool is_empty = entry.value.kind == Node::Kind::scalar
                                 ? entry.value.text.empty() || entry.value.text == "false" || entry.value.text == "0" ||
                                       entry.value.text == "0.0"
                                 : entry.value.items.empty() && entry.value.entries.empty();
-      if (!is_empty && !known_.contains(entry.key) && !without_effect.contains(entry.key))
+      const bool is_unknown =
+          !known_.contains(entry.key) && !without_effect.contains(entry.key) && !is_plain_key(entry.key);
+      if (is_unknown && is_empty)
+        reader_.note(fmt::format("{}.{}", found_.key, entry.key), "not known, and not read");
+      else if (is_unknown)
         reader_.refuse(entry.line,
                        fmt::format("'{}' of '{}' is not known of a {}; take it out if it does not change its "
                                    "layers",
@@ -84,17 +98,6 @@ class Member {
   std::set<std::string> known_;
 };
 
-void check_key_heads(ConfigReader& reader, std::int64_t kv_heads, const FoundKey& at) {
-  if (kv_heads < 1 || reader.setting("heads") % kv_heads != 0)
-    reader.fail(at, fmt::format("{} heads of keys do not divide {} heads", kv_heads, reader.setting("heads")));
-}
-
-void check_head_width(ConfigReader& reader, Keys hidden) {
-  if (reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(reader.find(hidden), fmt::format("the width of the stream, {}, is no multiple of {} heads",
-                                                 reader.setting("hidden"), reader.setting("heads")));
-}
-
 /// A norm stands behind the table of tokens.
 void read_bloom(ConfigReader& reader) {
   reader.take("layers", {"n_layer", "num_hidden_layers"});
@@ -103,7 +106,8 @@ void read_bloom(ConfigReader& reader) {
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
   reader.take_if_set("ffn_hidden", {"n_inner"});
-  check_head_width(reader, {"n_embed", "hidden_size"});
+  check_head_width(reader, said_size(reader, "hidden", {"n_embed", "hidden_size"}),
+                   said_size(reader, "heads", {"n_head", "num_attention_heads"}));
   reader.set("kv_heads", reader.setting("heads"));
   reader.set("norm", "layer_norm");
   reader.set("activation", "gelu");
@@ -142,7 +146,7 @@ void read_databricks_sizes(ConfigReader& reader) {
   reader.take("heads", {"n_heads"});
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
-  check_head_width(reader, {"d_model"});
+  check_head_width(reader, said_size(reader, "hidden", {"d_model"}), said_size(reader, "heads", {"n_heads"}));
 }
 
 /// The network is `expansion_ratio` times as wide as the stream, 4 in all that is published.
@@ -153,9 +157,9 @@ void read_mpt(ConfigReader& reader) {
   reader.set("ffn_hidden", ratio * reader.setting("hidden"), "expansion_ratio");
   Member attention(reader, "attn_config");
   const std::string type = attention.text("attn_type", "multihead_attention");
-  const std::int64_t heads = reader.setting("heads");
-  const std::int64_t kv_heads = type == "multiquery_attention" ? 1 : attention.integer("kv_n_heads", heads);
-  check_key_heads(reader, kv_heads, reader.find({"attn_config"}));
+  const SaidSize heads = said_size(reader, "heads", {"n_heads"});
+  const std::int64_t kv_heads = type == "multiquery_attention" ? 1 : attention.integer("kv_n_heads", heads.value);
+  check_key_heads(reader, {attention.found("kv_n_heads"), kv_heads}, heads);
   reader.set("kv_heads", kv_heads, "attn_config");
   const bool slopes = attention.flag("alibi", true);
   reader.set("position", slopes ? "none" : reader.flag({"learned_pos_emb"}, true) ? "learned" : "none", "attn_config");
@@ -187,7 +191,7 @@ void read_dbrx(ConfigReader& reader) {
   reader.set("dropout", reader.real({"resid_pdrop"}, 0) > 0, "resid_pdrop");
   Member attention(reader, "attn_config"), experts(reader, "ffn_config");
   const std::int64_t kv_heads = attention.integer("kv_n_heads", 1);
-  check_key_heads(reader, kv_heads, reader.find({"attn_config"}));
+  check_key_heads(reader, {attention.found("kv_n_heads"), kv_heads}, said_size(reader, "heads", {"n_heads"}));
   reader.set("kv_heads", kv_heads, "attn_config");
   attention.refuse_others({"attn_pdrop", "clip_qkv", "model_type", "rope_theta", "transformers_version"});
   const std::int64_t count = experts.integer("moe_num_experts", 4), chosen = experts.integer("moe_top_k", 1);
@@ -248,15 +252,16 @@ void read_gpt_neo(ConfigReader& reader) {
   reader.take("vocabulary", {"vocab_size"});
   reader.take("tied_embeddings", {"tie_word_embeddings"});
   reader.take_if_set("ffn_hidden", {"intermediate_size"});
-  check_head_width(reader, {"hidden_size"});
+  check_head_width(reader, said_size(reader, "hidden", {"hidden_size"}),
+                   said_size(reader, "heads", {"num_heads", "num_attention_heads"}));
   reader.set("kv_heads", reader.setting("heads"));
   reader.set("norm", "layer_norm");
-  reader.set("activation", "gelu");
+  read_network_activation(reader, {"activation_function"}, "gelu_new");
   reader.set("position", "learned");
   reader.set("biases", true);
   reader.set("dropout", reader.real({"resid_dropout"}, 0) > 0, "resid_dropout");
-  reader.find({"activation_function", "embed_dropout", "attention_dropout", "classifier_dropout"});
-  const std::int64_t window = reader.integer({"window_size"}, 256);
+  reader.find({"embed_dropout", "attention_dropout", "classifier_dropout"});
+  const std::int64_t window = window_of(reader, {"window_size"}, 256);
   for (const bool local : local_layers(reader))
     reader.layers().add(local ? "windowed" : "full",
                         fmt::format(R"([{{"attention": {{"biases": false{}}}}}, "mlp"])",

@@ -1,11 +1,10 @@
 // Encoders, and encoders beside decoders: BERT and RoBERTa, ViT, T5 and mT5, and the text tower of CLIP.
 #include <fmt/format.h>
 
-#include <map>
-
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/encoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/activations.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -97,21 +96,20 @@ void read_vit(ConfigReader& reader) {
 /// The activation of T5's feed-forward network, and whether it has a gate: "relu", "gated-gelu".
 void read_t5_feed_forward(ConfigReader& reader) {
   reader.take("ffn_hidden", {"d_ff"});
-  static const std::map<std::string_view, std::string_view> activations{{"relu", "relu"},
-                                                                        {"gelu", "gelu"},
-                                                                        {"gelu_new", "gelu"},
-                                                                        {"gated-gelu", "geglu"},
-                                                                        {"gated-gelu_new", "geglu"},
-                                                                        {"gated-silu", "swiglu"},
-                                                                        {"gated-swish", "swiglu"}};
+  constexpr std::string_view kGated = "gated-";
   const std::string name = reader.text({"feed_forward_proj"}, "relu");
-  const auto found = activations.find(name);
-  if (found == activations.end())
+  const bool gated = name.starts_with(kGated);
+  const std::optional<Function> function = function_named(std::string_view(name).substr(gated ? kGated.size() : 0));
+  std::string_view activation;
+  if (function == Function::gelu) activation = gated ? "geglu" : "gelu";
+  if (function == Function::silu && gated) activation = "swiglu";
+  if (function == Function::relu && !gated) activation = "relu";
+  if (activation.empty())
     reader.refuse(
         reader.find({"feed_forward_proj"}),
         fmt::format("'feed_forward_proj' is '{}': this feed-forward network is not modelled", name.substr(0, 40)));
   else
-    reader.set("activation", std::string(found->second), "feed_forward_proj");
+    reader.set("activation", std::string(activation), "feed_forward_proj");
 }
 
 void read_t5(ConfigReader& reader) {

@@ -39,7 +39,7 @@ void read_sandwich(ConfigReader& reader, std::int64_t period) {
   read_gated_decoder(reader);
   reader.set("activation", "geglu");
   refuse_biases(reader);
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
   if (reader.find({"query_pre_attn_scalar"}).is_set())
     reader.note("query_pre_attn_scalar", "a factor inside of the attention kernel");
   if (reader.flag({"use_bidirectional_attention"}, false))
@@ -169,7 +169,7 @@ void read_smollm3(ConfigReader& reader) {
   read_gated_decoder(reader);
   refuse_biases(reader, {"attention_bias", "mlp_bias"});
   reader.find({"max_window_layers"});  // of Qwen2's files; this family's class does not read it
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
   const bool windows = reader.flag({"use_sliding_window"}, false);
   const std::vector<bool> rotary = rotary_layers(reader);
   std::vector<bool> windowed;
@@ -187,7 +187,7 @@ void read_olmo3(ConfigReader& reader) {
   refuse_biases(reader);
   reader.set("query_key_norm", true);
   constexpr std::int64_t kPeriod = 4;
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
   for (const bool windowed : windowed_layers(reader, kPeriod))
     add_dense_layer(reader, windowed ? window : 0, true, R"("norm_weights": "all_heads")");
   reader.note("norms", "behind attention and feed-forward network instead of before: the same bytes");
@@ -214,7 +214,7 @@ void read_exaone4(ConfigReader& reader) {
   read_gated_decoder(reader);
   reader.set("biases", false);
   reader.set("query_key_norm", true);
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
   const bool listed = reader.find({"layer_types"}).is_set();
   std::vector<bool> windowed = patterned_layers(reader);
   if (listed) windowed = windowed_layers(reader, 1);

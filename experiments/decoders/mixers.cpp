@@ -4,6 +4,7 @@
 
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::models {
@@ -226,12 +227,10 @@ std::vector<bool> full_layers(ConfigReader& reader) {
 }
 
 std::string delta_part(ConfigReader& reader) {
-  const FoundKey values = reader.find({"linear_num_value_heads"});
   const std::int64_t key_heads = needed(reader, {"linear_num_key_heads"});
   const std::int64_t value_heads = needed(reader, {"linear_num_value_heads"});
-  if (key_heads < 1 || value_heads % key_heads != 0)
-    reader.fail(values, fmt::format("'linear_num_value_heads' is {}, no multiple of 'linear_num_key_heads', {}",
-                                    value_heads, key_heads));
+  check_head_width(reader, {reader.find({"linear_num_value_heads"}), value_heads},
+                   {reader.find({"linear_num_key_heads"}), key_heads});
   return fmt::format(
       R"({{"gated_delta": {{"key_heads": {}, "value_heads": {}, "key_dim": {}, "value_dim": {}, "convolution": {}}}}})",
       key_heads, value_heads, needed(reader, {"linear_key_head_dim"}), needed(reader, {"linear_value_head_dim"}),

@@ -8,6 +8,7 @@
 
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -56,14 +57,10 @@ void read_falcon_heads(ConfigReader& reader, bool newer) {
   const std::int64_t said = reader.integer({"num_kv_heads", "n_head_kv"}, heads);
   const bool shared = reader.flag({"multi_query"}, true);
   const std::int64_t kv_heads = newer ? said : shared ? 1 : heads;
-  if (kv_heads < 1 || heads % kv_heads != 0)
-    reader.fail(reader.find({"num_kv_heads", "n_head_kv"}),
-                fmt::format("'num_kv_heads' is {}, which does not divide 'num_attention_heads', {}", kv_heads, heads));
+  const SaidSize queries = said_size(reader, "heads", {"num_attention_heads", "n_head"});
+  check_key_heads(reader, {reader.find({"num_kv_heads", "n_head_kv"}), kv_heads}, queries);
   reader.set("kv_heads", kv_heads, newer ? "num_kv_heads" : "multi_query");
-  if (reader.setting("hidden") % heads != 0)
-    reader.fail(
-        reader.find({"hidden_size"}),
-        fmt::format("'hidden_size' is {}, no multiple of 'num_attention_heads', {}", reader.setting("hidden"), heads));
+  check_head_width(reader, said_size(reader, "hidden", {"hidden_size", "n_embed"}), queries);
 }
 
 void read_falcon(ConfigReader& reader) {
@@ -76,8 +73,8 @@ void read_falcon(ConfigReader& reader) {
   const bool newer = reader.flag({"new_decoder_architecture"}, false);
   read_falcon_heads(reader, newer);
   reader.set("norm", "layer_norm");
-  reader.set("activation", "gelu");
-  reader.find({"activation", "apply_residual_connection_post_layernorm"});
+  read_network_activation(reader, {"activation"}, "gelu");
+  reader.find({"apply_residual_connection_post_layernorm"});
   reader.set("biases", reader.flag({"bias"}, false), "bias");
   reader.set("dropout", reader.real({"hidden_dropout"}, 0) > 0, "hidden_dropout");
   const bool slopes = reader.flag({"alibi"}, false);
@@ -116,8 +113,10 @@ void read_cohere_sizes(ConfigReader& reader) {
     if (!reader.flag({key}, true))
       reader.refuse(reader.find({key}), fmt::format("'{}' is false: no published model of this family is so", key));
   // They say what the class does in any case, or how a rank stores its weights.
-  reader.find({"cache_implementation", "layer_switch", "order_of_interleaved_layers", "position_embedding_type",
-               "use_embedding_sharing", "use_parallel_embedding"});
+  reader.find({"cache_implementation", "use_embedding_sharing", "use_parallel_embedding"});
+  if (const std::string type = reader.text({"position_embedding_type"}, "rope_gptj"); type != "rope_gptj")
+    reader.refuse(reader.find({"position_embedding_type"}),
+                  fmt::format("'position_embedding_type' is '{}': only rope_gptj is modelled", type.substr(0, 40)));
 }
 
 void read_cohere(ConfigReader& reader) {
@@ -127,17 +126,33 @@ void read_cohere(ConfigReader& reader) {
   add_alike(reader, parallel_part(norms ? R"("norm_weights": "all_heads")" : ""));
 }
 
+constexpr const char* kWindowsFirst = "local_attn_first";  // of each period, whose last layer has none
+
 /// Layers with a window are rotated, those without are not.
 void read_cohere2(ConfigReader& reader) {
   read_cohere_sizes(reader);
   refuse_flag(reader, "use_qk_norm", "the class of this family has no norms of queries and keys");
   const std::int64_t period = reader.integer({"sliding_window_pattern", "_sliding_window_pattern"}, 4);
   if (period < 1) reader.fail(reader.find({"sliding_window_pattern"}), "'sliding_window_pattern' must be at least 1");
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
+  const std::string order = reader.text({"order_of_interleaved_layers"}, kWindowsFirst);
+  const std::int64_t said = reader.integer({"layer_switch"}, period);
   std::vector<bool> windowed;
   for (std::int64_t layer = 0; layer < reader.setting("layers"); ++layer) windowed.push_back((layer + 1) % period != 0);
-  if (const FoundKey types = reader.find({"layer_types"}); types.is_set())
+  if (const FoundKey types = reader.find({"layer_types"}); types.is_set()) {
     windowed = layers_named(reader, types, "sliding_attention", "full_attention");
+  } else {
+    if (order != kWindowsFirst)
+      reader.refuse(reader.find({"order_of_interleaved_layers"}),
+                    fmt::format("'order_of_interleaved_layers' is '{}': layers with windows come first, {}, unless "
+                                "'layer_types' says otherwise",
+                                order.substr(0, 40), kWindowsFirst));
+    if (said != period)
+      reader.refuse(reader.find({"layer_switch"}),
+                    fmt::format("'layer_switch' is {}, and 'sliding_window_pattern' {}: every how many layers one has "
+                                "no window",
+                                said, period));
+  }
   for (const bool each : windowed)
     reader.layers().add(each ? "windowed" : "full",
                         parallel_part(each ? fmt::format(R"("window": {})", window) : R"("position": "none")"));

@@ -5,6 +5,7 @@
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/encoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -29,9 +30,8 @@ void read_distilbert(ConfigReader& reader) {
   reader.take("layers", {"n_layers", "num_hidden_layers"});
   reader.take("hidden", {"dim", "hidden_size"});
   reader.take("heads", {"n_heads", "num_attention_heads"});
-  if (reader.setting("hidden") % reader.setting("heads") != 0)
-    reader.fail(reader.find({"dim", "hidden_size"}), fmt::format("'dim' is {}, no multiple of 'n_heads', {}",
-                                                                 reader.setting("hidden"), reader.setting("heads")));
+  check_head_width(reader, said_size(reader, "hidden", {"dim", "hidden_size"}),
+                   said_size(reader, "heads", {"n_heads", "num_attention_heads"}));
   reader.set("kv_heads", reader.setting("heads"));
   reader.take("ffn_hidden", {"hidden_dim"});
   reader.take("vocabulary", {"vocab_size"});
@@ -39,11 +39,7 @@ void read_distilbert(ConfigReader& reader) {
   reader.set("norm", "layer_norm");
   reader.set("position", "learned");
   reader.set("biases", true);
-  const std::string activation = reader.text({"activation"}, "gelu");
-  if (activation != "gelu" && activation != "relu")
-    reader.refuse(reader.find({"activation"}),
-                  fmt::format("'activation' is '{}': this activation is not modelled", activation.substr(0, 40)));
-  reader.set("activation", activation == "relu" ? "relu" : "gelu", "activation");
+  read_network_activation(reader, {"activation"}, "gelu");
   reader.set("dropout", reader.real({"dropout"}, 0.1) > 0, "dropout");
   refuse_flag(reader, "sinusoidal_pos_embds", "a table of positions that is not learned is not modelled");
   reader.find({"attention_dropout", "qa_dropout", "seq_classif_dropout", "tie_weights_"});
@@ -93,7 +89,13 @@ std::vector<bool> modernbert_windows(ConfigReader& reader) {
 
 /// The first layer's attention has no norm before it, as one stands behind the table of tokens.
 void add_modernbert_layers(ConfigReader& reader) {
-  const std::int64_t side = reader.integer({"local_attention"}, 128) / 2;  // tokens on each side that a token sees
+  const std::int64_t both = reader.integer({"local_attention"}, 128);  // tokens on both sides that a token sees
+  const std::int64_t side = both / 2;
+  if (side < 1)
+    reader.fail(
+        reader.find({"local_attention"}),
+        fmt::format("'local_attention' is {}, of which a token sees one half on each side; it must be 2 or more",
+                    both));
   bool first = true;
   for (const bool windowed : modernbert_windows(reader)) {
     std::string attention = R"("causal": false)";
@@ -167,10 +169,8 @@ void read_bart(ConfigReader& reader) {
   reader.set("norm", "layer_norm");
   reader.set("position", "learned");
   reader.set("biases", true);
-  reader.set("activation", "gelu");
+  read_network_activation(reader, {"activation_function"}, "gelu");
   reader.set("dropout", reader.real({"dropout"}, 0.1) > 0, "dropout");
-  if (!reader.text({"activation_function"}, "gelu").starts_with("gelu"))
-    reader.refuse(reader.find({"activation_function"}), "'activation_function' must be gelu in this family");
   for (const char* key : {"normalize_before", "add_final_layer_norm", "static_position_embeddings", "add_bias_logits"})
     refuse_flag(reader, key, "of BART's relatives, whose layers are others");
   if (!reader.flag({"normalize_embedding"}, true))
@@ -183,9 +183,9 @@ void read_bart(ConfigReader& reader) {
                      heads = bart_size(reader, "encoder_attention_heads"), width = bart_size(reader, "encoder_ffn_dim"),
                      hidden = reader.setting("hidden");
   if (encoders > kMaxLayers) reader.fail(reader.find({"encoder_layers"}), "'encoder_layers' must be 10000 or less");
-  for (const std::int64_t each : {heads, reader.setting("heads")})
-    if (each < 1 || hidden % each != 0)
-      reader.fail(reader.find({"d_model"}), fmt::format("'d_model' is {}, no multiple of {} heads", hidden, each));
+  const SaidSize stream = said_size(reader, "hidden", {"d_model"});
+  check_head_width(reader, stream, {reader.find({"encoder_attention_heads"}), heads});
+  check_head_width(reader, stream, said_size(reader, "heads", {"decoder_attention_heads"}));
   Network front{
       "encoder",
       fmt::format(R"("sequence": {}, "heads": {}, "kv_heads": {}, "ffn_hidden": {})", tokens, heads, heads, width),

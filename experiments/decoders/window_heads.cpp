@@ -8,6 +8,7 @@
 
 #include "experiments/decoders/decoder_parts.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/model_keys/head_widths.hpp"
 
 namespace manyworlds::experiments::models {
 namespace {
@@ -39,10 +40,8 @@ struct Heads {
   }
 };
 
-void check_heads(ConfigReader& reader, const Heads& heads, std::string_view key) {
-  if (heads.queries < 1 || heads.keys < 1 || heads.queries % heads.keys != 0)
-    reader.fail(reader.find({key}),
-                fmt::format("'{}' is {}, which does not divide {} heads", key, heads.keys, heads.queries));
+void check_heads(ConfigReader& reader, const Heads& heads, std::string_view keys, std::string_view queries) {
+  check_key_heads(reader, {reader.find({keys}), heads.keys}, {reader.find({queries}), heads.queries});
   if (heads.key_width < 1 || heads.value_width < 1)
     throw core::InputError(
         fmt::format("the widths of a head must be 1 or more, not {} and {}", heads.key_width, heads.value_width),
@@ -92,9 +91,9 @@ void read_mimo_v2(ConfigReader& reader) {
   const Heads windowed{reader.integer({"swa_num_attention_heads"}, heads),
                        reader.integer({"swa_num_key_value_heads"}, 2 * kv_heads),
                        reader.integer({"swa_head_dim"}, width), reader.integer({"swa_v_head_dim"}, values)};
-  check_heads(reader, full, "num_key_value_heads");
-  check_heads(reader, windowed, "swa_num_key_value_heads");
-  const std::int64_t window = reader.integer({"sliding_window", "sliding_window_size"}, 0);
+  check_heads(reader, full, "num_key_value_heads", "num_attention_heads");
+  check_heads(reader, windowed, "swa_num_key_value_heads", "swa_num_attention_heads");
+  const std::int64_t window = window_of(reader, {"sliding_window", "sliding_window_size"});
   const bool sinks = reader.flag({"add_swa_attention_sink_bias"}, true),
              full_sinks = reader.flag({"add_full_attention_sink_bias"}, false);
   reader.find({"sliding_window_size", "attention_chunk_size", "layernorm_epsilon", "swa_rope_theta"});
@@ -128,7 +127,7 @@ Heads step_heads_in_windows(ConfigReader& reader, const Heads& full) {
   }
   const Heads result{heads, said("num_attention_groups", full.keys), said("head_dim", full.key_width),
                      said("head_dim", full.key_width)};
-  check_heads(reader, result, "attention_other_setting");
+  check_heads(reader, result, "attention_other_setting", "attention_other_setting");
   return result;
 }
 
@@ -191,9 +190,9 @@ void read_step(ConfigReader& reader) {
   const std::int64_t width =
       reader.setting("head_dim") > 0 ? reader.setting("head_dim") : reader.setting("hidden") / reader.setting("heads");
   const Heads full{reader.setting("heads"), reader.setting("kv_heads"), width, width};
-  check_heads(reader, full, "num_attention_groups");
+  check_heads(reader, full, "num_attention_groups", "num_attention_heads");
   const Heads windowed = step_heads_in_windows(reader, full);
-  const std::int64_t window = reader.integer({"sliding_window"}, 0);
+  const std::int64_t window = window_of(reader, {"sliding_window"});
   const bool bias = reader.flag({"use_moe_router_bias"}, true), gate = reader.flag({"use_head_wise_attn_gate"}, true);
   reader.find({"n_shared_experts", "att_impl_type", "moe_router_activation", "norm_expert_weight", "need_fp32_gate",
                "partial_rotary_factors", "yarn_only_types", "swiglu_limits", "swiglu_limits_shared", "max_seq_len",

@@ -93,6 +93,8 @@ void carry_plain(const Configuration& config, const Keys& all) {
 /// The base of the rotation is a whole number in Megatron-LM.
 void carry_base(const Configuration& config) {
   const Found found = config.find(std::array<std::string_view, 2>{"rope_theta", "rotary_emb_base"});
+  if (found.mapping != nullptr && found.mapping->find(found.key)->kind == Node::Kind::sequence)
+    return config.reader.note(found.key, "a base of the rotation for each layer, which no argument carries");
   const std::optional<double> base = found.number();
   if (!base) return;
   constexpr double kLargest = 1e15;
@@ -135,11 +137,16 @@ void carry_scaling(ConfigReader& reader, const Node& rotation, bool latent) {
 void carry_rotation(const Configuration& config, const core::workload::Model& model) {
   ConfigReader& reader = config.reader;
   carry_base(config);
-  const auto rotated = number_in(config.file, "rotary_dim");
-  if (rotated && model.head_width() > 0 && !model.is_latent())
-    reader.carry("rotary-percent", {fmt::format("{:g}", *rotated / static_cast<double>(model.head_width()))});
-  else
+  const Found rotated = config.find("rotary_dim");
+  const auto head = static_cast<double>(model.head_width());
+  if (rotated.number() && head > 0 && !model.is_latent()) {
+    if (*rotated.number() > head)
+      reader.fail(reader.find({"rotary_dim"}),
+                  fmt::format("'rotary_dim' is {:g}, more than a head is wide, {:g}", *rotated.number(), head));
+    config.carry(rotated, "rotary-percent", {fmt::format("{:g}", *rotated.number() / head)});
+  } else {
     carry_plain(config, kRotaryKeys);
+  }
   if (model.is_latent()) reader.carry("rope-type", {"rope"});  // where Megatron-LM has YaRN otherwise
   if (config.rotation == nullptr) return;
   if (config.assumed_rotation) reader.note_carried_default("rope_scaling", text_in(*config.rotation, "rope_type"));

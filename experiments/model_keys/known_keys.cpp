@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/model_keys/carried_keys.hpp"
+#include "experiments/model_keys/key_kinds.hpp"
 #include "experiments/model_keys/layer_kinds.hpp"
 #include "experiments/text/nearest.hpp"
 
@@ -16,35 +17,6 @@ namespace {
 
 using import::Entry;
 using import::Node;
-
-/// Names, generation, initial values, epsilons, tokens, losses: nothing that a layer's kernels depend on.
-// clang-format off
-constexpr std::string_view kPlain[] = {
-    "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal", "_commit_hash",
-    "_name_or_path", "_sliding_window_pattern", "architectures", "attention_in_fp32", "attn_implementation",
-    "audio_config", "auto_map", "aux_loss_alpha", "bad_words_ids", "begin_suppress_tokens", "bos_token",
-    "chunk_size_feed_forward", "cross_attention_hidden_size", "diversity_penalty", "do_sample", "dtype",
-    "early_stopping", "encoder_no_repeat_ngram_size", "eos_token", "ep_size", "exponential_decay_length_penalty",
-    "finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "id2label", "ignore_index",
-    "initial_context_length", "initializer_factor", "initializer_range", "is_decoder", "keys_to_ignore_at_inference",
-    "label2id", "layer_norm_eps", "layer_norm_epsilon", "length_penalty", "max_length", "max_position_embeddings",
-    "model_max_length", "model_name", "model_type", "moe_router_dtype", "moe_router_scaling_factor",
-    "mtp_loss_weight", "mtp_transformer_layers", "mtp_use_dedicated_embeddings", "n_ctx", "n_group", "n_positions",
-    "norm_eps", "norm_epsilon", "norm_topk_prob", "num_beam_groups", "num_beams", "num_logits_to_keep",
-    "num_return_sequences", "original_max_position_embeddings", "output_attentions", "output_hidden_states",
-    "output_past", "output_router_logits", "output_scores", "prefix", "pretraining_tp", "problem_type",
-    "pruned_heads", "remove_invalid_values", "reorder_and_upcast_attn", "repetition_penalty",
-    "rescale_prenorm_residual", "residual_in_fp32", "return_dict", "return_dict_in_generate", "rms_norm_eps",
-    "rope_interleave", "rope_ratio", "rope_theta", "rotary_emb_base", "routed_scaling_factor", "router_aux_loss_coef",
-    "router_dtype", "router_jitter_noise", "router_z_loss_coef", "scale_attention_softmax",
-    "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_fmt", "scoring_func", "seq_aux", "seq_length",
-    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
-    "suppress_tokens", "task_specific_params", "temperature", "text_config", "tf_legacy_loss", "tie_encoder_decoder",
-    "tokenizer_class", "top_k", "top_p", "topk_group", "topk_method", "torch_dtype", "torchscript",
-    "transformers_version", "trust_remote_code", "typical_p", "unsloth_fixed", "unsloth_version", "use_bfloat16",
-    "use_cache", "use_flash_attn", "use_mrope", "use_return_dict", "vision_config",
-};
-// clang-format on
 
 struct NotedKey {
   std::string_view key, why;
@@ -80,22 +52,12 @@ constexpr std::string_view kOfLayers[] = {
     "lora",      "mamba",    "mlp",    "moe",    "mtp",    "mup",          "norm",   "pattern", "rank",
     "recurrent", "residual", "shared", "skip",   "sparse", "ssm",          "state",  "width",   "window"};
 
-template <class List>
-bool contains(const List& list, std::string_view key) {
-  return std::find(std::begin(list), std::end(list), key) != std::end(list);
-}
-
 /// Returns whether a value is what a key of something absent has: null, false, 0, an empty list.
 bool says_nothing(const Node& value) {
   if (value.kind == Node::Kind::sequence) return value.items.empty();
   if (value.kind == Node::Kind::mapping) return value.entries.empty();
   return value.kind == Node::Kind::null || value.text == "false" || value.text == "0" || value.text == "0.0" ||
          value.text.empty();
-}
-
-bool is_token(std::string_view key) {
-  return key.ends_with("_token_id") || key.ends_with("_token_ids") || key.ends_with("_token_index") ||
-         key.ends_with("_token") || key.ends_with("placeholder");
 }
 
 bool tells_of_layers(std::string_view key) {
@@ -141,29 +103,48 @@ bool refuse_misspelt(ConfigReader& reader, const Entry& entry, const std::vector
   return !meant.empty();
 }
 
-/// Refuses keys of the rotation that are nearly ones that are carried into jobs.
-void judge_rotation(ConfigReader& reader, const Entry& rotation) {
+/// Refuses keys of the rotation whose values are of another kind, or that are nearly ones that are carried into jobs;
+/// tells others that are not known. Each kind of layer may have a mapping of its own.
+void judge_rotation(ConfigReader& reader, const std::string& name, const Node& rotation) {
   static const std::vector<std::string> known = rotation_keys();
-  if (rotation.key != "rope_scaling" && rotation.key != "rope_parameters") return;
-  for (const Entry& entry : rotation.value.entries)
-    if (!contains(known, entry.key)) refuse_misspelt(reader, entry, known, fmt::format("'{}'", rotation.key));
+  for (const Entry& entry : rotation.entries) {
+    if (entry.value.kind == Node::Kind::mapping && !is_rotation_key(entry.key))
+      judge_rotation(reader, name, entry.value);
+    else if (const std::string wrong = wrong_kind_in_rotation(entry.key, entry.value); !wrong.empty())
+      reader.refuse(entry.line, fmt::format("'{}': {}", name, wrong));
+    else if (!is_rotation_key(entry.key) && !refuse_misspelt(reader, entry, known, fmt::format("'{}'", name)))
+      reader.note(fmt::format("{}.{}", name, entry.key), "not known, and not read");
+  }
+}
+
+/// Refuses a value that is nothing of the kind that its key has, unless something else was wrong with it.
+void judge_kind(ConfigReader& reader, const Entry& entry) {
+  const std::string wrong = wrong_kind(entry.key, entry.value);
+  if (wrong.empty()) return;
+  const auto is_of_key = [&](const Refusal& one) { return one.text.starts_with(fmt::format("'{}'", entry.key)); };
+  if (std::none_of(reader.refusals().begin(), reader.refusals().end(), is_of_key)) reader.refuse(entry.line, wrong);
 }
 
 }  // namespace
+
+void refuse_wrong_kinds(ConfigReader& reader, const Node& mapping) {
+  for (const Entry& entry : mapping.entries) judge_kind(reader, entry);
+}
 
 void judge_remaining_keys(ConfigReader& reader, const Node& config, const std::string& of) {
   std::vector<std::string> counting = carried_keys();
   counting.insert(counting.end(), reader.read().begin(), reader.read().end());
   for (const Entry& entry : config.entries) {
-    judge_rotation(reader, entry);
+    judge_kind(reader, entry);
+    if (entry.key == "rope_scaling" || entry.key == "rope_parameters") judge_rotation(reader, entry.key, entry.value);
     const auto noted =
         std::find_if(std::begin(kNoted), std::end(kNoted), [&](const NotedKey& one) { return one.key == entry.key; });
     const bool is_noted = noted != std::end(kNoted);
     if (is_noted && !says_nothing(entry.value) && !is_usual(entry)) reader.note(entry.key, std::string(noted->why));
     if (is_of_layer_kinds(entry.key) || has_full_attention(entry)) continue;
-    if (is_noted || reader.is_read(entry.key) || contains(kPlain, entry.key) || is_token(entry.key)) continue;
-    if (refuse_misspelt(reader, entry, counting, of) || says_nothing(entry.value)) continue;
-    if (tells_of_layers(entry.key))
+    if (is_noted || reader.is_read(entry.key) || is_plain_key(entry.key)) continue;
+    if (refuse_misspelt(reader, entry, counting, of)) continue;
+    if (tells_of_layers(entry.key) && !says_nothing(entry.value))
       reader.refuse(
           entry.line,
           fmt::format("'{}' is not known of {}, and may change its layers; take it out if it does not", entry.key, of));

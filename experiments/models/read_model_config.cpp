@@ -12,6 +12,7 @@
 #include "experiments/model_keys/carried_keys.hpp"
 #include "experiments/model_keys/config_reader.hpp"
 #include "experiments/model_keys/expert_groups.hpp"
+#include "experiments/model_keys/key_kinds.hpp"
 #include "experiments/model_keys/known_keys.hpp"
 #include "experiments/model_keys/layer_kinds.hpp"
 #include "experiments/text/listed_error.hpp"
@@ -121,6 +122,7 @@ void require_family(const Node& document, const LanguageModel& part, const std::
     throw InputError(fmt::format("'model_type'{} is missing: which family of models this is; known are {}", of_member,
                                  fmt::join(family_names(), ", ")),
                      file, part.member.empty() ? 0 : part.config->line);
+  if (const std::string wrong = wrong_kind("model_type", *type); !wrong.empty()) type->fail(wrong);
   if (part.member.empty() && document.find("vision_config") != nullptr && has_text_member(type->text))
     throw InputError(fmt::format("'text_config' is missing: the language model of a {}", type->text), file, type->line);
 }
@@ -247,6 +249,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (member.empty() && !has_tower) refuse_towers(reader, document, reader.refusals().empty() ? part.member : "");
   if (family == nullptr && reader.refusals().empty()) fail_unknown_family(config.family, *part.config, file);
   if (family != nullptr) judge_remaining_keys(reader, *part.config, "a " + config.family);
+  if (member.empty()) refuse_wrong_kinds(reader, document);
   if (!reader.refusals().empty()) fail_refused(reader);
   reader.set_architecture();
   if (!member.empty()) config.left_out.push_back({member, fmt::format("all of the document but '{}'", member)});

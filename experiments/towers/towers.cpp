@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/model_keys/head_widths.hpp"
 #include "experiments/model_keys/known_keys.hpp"
 #include "experiments/towers/image_tower.hpp"
 #include "experiments/tree/scalar.hpp"
@@ -30,10 +31,6 @@ void add_plain_layers(ConfigReader& reader) {
   std::erase_if(reader.values(), [](const ConfigValue& value) { return value.option == "dense_layers"; });
 }
 
-void check_heads(const TowerReader& tower, const ImageTower& sizes) {
-  if (sizes.hidden % sizes.heads != 0) tower.fail("its heads must divide its width");
-}
-
 /// Returns the patches of a square image.
 std::int64_t square_patches(const TowerReader& tower, std::int64_t image, std::int64_t patch) {
   const std::int64_t side = image / patch;
@@ -58,7 +55,8 @@ ImageTower plain_tower(TowerReader& tower) {
   sizes.patches = square_patches(tower, image, patch);
   sizes.inputs = tower.size({"num_channels"}, 16) * patch * patch;
   tower.keys().find({"hidden_act", "model_type", "attention_dropout"});
-  check_heads(tower, sizes);
+  check_head_width(tower.keys(), {tower.keys().find({"hidden_size"}), sizes.hidden},
+                   {tower.keys().find({"num_attention_heads"}), sizes.heads});
   return sizes;
 }
 
@@ -76,7 +74,8 @@ void read_qwen_tower(ConfigReader& reader, const Node& document, ModelConfig& co
   sizes.norms_at_end = sizes.layers > 1 ? 1 : 0;
   if (tower.size({"out_hidden_size"}) != reader.setting("hidden"))
     tower.fail("'out_hidden_size' must be 'hidden_size' of the language model");
-  check_heads(tower, sizes);
+  check_head_width(tower.keys(), {tower.keys().find({"hidden_size"}), sizes.hidden},
+                   {tower.keys().find({"num_heads"}), sizes.heads});
   const FoundKey deepstack = tower.keys().find({"deepstack_visual_indexes"});
   const std::size_t further = deepstack.value == nullptr ? 0 : std::min<std::size_t>(deepstack.value->items.size(), 99);
   tower.keys().find({"hidden_act", "num_position_embeddings"});
@@ -168,7 +167,8 @@ void read_kimi_tower(ConfigReader& reader, const Node& document, ModelConfig& co
   const std::int64_t patch = tower.side({"patch_size"}, 1'000), merge = tower.side({"merge_kernel_size"}, 16);
   sizes.inputs = tower.size({"num_channels"}, 16) * patch * patch;
   sizes.norms_at_end = 2;  // of the tower and of the projector
-  check_heads(tower, sizes);
+  check_head_width(tower.keys(), {tower.keys().find({"vt_hidden_size"}), sizes.hidden},
+                   {tower.keys().find({"vt_num_attention_heads"}), sizes.heads});
   if (tower.size({"mm_hidden_size"}) != sizes.hidden || tower.size({"text_hidden_size"}) != reader.setting("hidden"))
     tower.fail("'mm_hidden_size' must be 'vt_hidden_size', and 'text_hidden_size' that of the language model");
   if (sizes.patches % (merge * merge) != 0) tower.fail("'merge_kernel_size' must divide the table of positions");

@@ -195,7 +195,7 @@ TEST_CASE("earlier decoders have the parameters that their checkpoints have") {
   CHECK(total(mpt + "false}") == 50'432 * 4'096LL + 32 * (12 * 4'096 * 4'096LL + 2 * 4'096) + 4'096);
   CHECK(parsed(mpt + "false}").sequence == 2'048);
   names(mpt + "true}", "'qk_ln' is true");
-  names(R"("model_type": "dbrx", "n_heads": 15)", "the width of the stream, 2048, is no multiple of 15 heads");
+  names(R"("model_type": "dbrx", "n_heads": 15)", "'d_model' is 2048, no multiple of 'n_heads', 15");
   names(R"("model_type": "dbrx", "ffn_config": {"moe_shared_experts": 2})",
         "'moe_shared_experts' of 'ffn_config' is not known");
   names(R"("model_type": "gpt_neo", "attention_types": [[["global", "mamba"], 12]])", "known are global and local");
