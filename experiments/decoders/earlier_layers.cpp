@@ -281,7 +281,7 @@ std::vector<Family> earlier_families() {
        read_bloom},
       {"dbrx", "DbrxConfig",
        R"({"vocab_size": 32000, "d_model": 2048, "n_heads": 16, "n_layers": 24, "tie_word_embeddings": false,
-           "initializer_range": 0.02})",
+           "initializer_range": 0.02, "max_seq_len": 2048})",
        read_dbrx},
       {"gpt_neo", "GPTNeoConfig",
        R"({"vocab_size": 50257, "max_position_embeddings": 2048, "hidden_size": 2048, "num_layers": 24,

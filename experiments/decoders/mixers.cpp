@@ -288,7 +288,8 @@ std::vector<Family> mixer_families() {
            "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_act": "silu", "tie_word_embeddings": false,
            "mamba_n_heads": 128, "mamba_d_head": "auto", "mamba_n_groups": 1, "mamba_d_state": 256,
            "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 256, "rms_norm_eps": 1e-05,
-           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5})",
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+           "max_position_embeddings": 262144})",
        read_bamba, " mamba_d_state "},
       {"granitemoehybrid", "GraniteMoeHybridConfig",
        R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
@@ -296,7 +297,7 @@ std::vector<Family> mixer_families() {
            "num_local_experts": 8, "num_experts_per_tok": 2, "shared_intermediate_size": 1024,
            "position_embedding_type": null, "mamba_n_heads": 128, "mamba_d_head": "auto", "mamba_n_groups": 1,
            "mamba_d_state": 256, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 256, "rms_norm_eps": 1e-06,
-           "initializer_range": 0.02, "rope_theta": 10000.0})",
+           "initializer_range": 0.02, "rope_theta": 10000.0, "max_position_embeddings": 2048})",
        read_granite_hybrid, " layer_types layers_block_type mamba_d_state "},
       {"mamba2", "Mamba2Config",
        R"({"num_heads": 128, "head_dim": 64, "vocab_size": 32768, "hidden_size": 4096, "state_size": 128,
@@ -316,7 +317,8 @@ std::vector<Family> mixer_families() {
            "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
            "decoder_sparse_step": 1, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
            "num_experts_per_tok": 10, "num_experts": 512, "norm_topk_prob": true, "rms_norm_eps": 1e-06,
-           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25})",
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+           "max_position_embeddings": 32768})",
        read_delta_experts, kDeltaKeys},
   };
 }

@@ -181,12 +181,12 @@ void read_stablelm(ConfigReader& reader) {
 
 constexpr std::string_view kGptjSizes =
     R"({"vocab_size": 50400, "n_positions": 2048, "n_embd": 4096, "n_layer": 28, "n_head": 16, "n_inner": null,
-        "tie_word_embeddings": false, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})";
+        "rotary_dim": 64, "tie_word_embeddings": false, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02})";
 constexpr std::string_view kFalconSizes =
     R"({"vocab_size": 65024, "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
         "tie_word_embeddings": true, "bias": false, "alibi": false, "new_decoder_architecture": false,
         "multi_query": true, "parallel_attn": true, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02,
-        "rope_theta": 10000.0})";
+        "rope_theta": 10000.0, "max_position_embeddings": 2048})";
 constexpr std::string_view kFalconKeys = " alibi parallel_attn new_decoder_architecture ";
 
 }  // namespace
@@ -198,33 +198,34 @@ std::vector<Family> parallel_families() {
        R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
            "num_attention_heads": 64, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": true,
            "attention_bias": false, "use_qk_norm": false, "layer_norm_eps": 1e-05, "initializer_range": 0.02,
-           "rope_theta": 10000.0})",
+           "rope_theta": 10000.0, "max_position_embeddings": 8192})",
        read_cohere},
       {"cohere2", "Cohere2Config",
        R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
            "num_attention_heads": 64, "num_key_value_heads": null, "hidden_act": "silu", "tie_word_embeddings": true,
            "attention_bias": false, "sliding_window": 4096, "layer_norm_eps": 1e-05, "initializer_range": 0.02,
-           "rope_theta": 10000.0})",
+           "rope_theta": 10000.0, "max_position_embeddings": 8192})",
        read_cohere2, " layer_types "},
       {"falcon", "FalconConfig", kFalconSizes, read_falcon, kFalconKeys},
       {"gpt_neox", "GPTNeoXConfig",
        R"({"vocab_size": 50432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
            "intermediate_size": 24576, "hidden_act": "gelu", "tie_word_embeddings": false,
            "use_parallel_residual": true, "layer_norm_eps": 1e-05, "initializer_range": 0.02,
-           "rotary_emb_base": 10000, "rotary_pct": 0.25})",
+           "rotary_emb_base": 10000, "rotary_pct": 0.25, "max_position_embeddings": 2048})",
        read_gpt_neox},
       {"gptj", "GPTJConfig", kGptjSizes, read_gptj},
       {"phi", "PhiConfig",
        R"({"vocab_size": 51200, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 24,
            "num_attention_heads": 32, "num_key_value_heads": null, "hidden_act": "gelu_new",
            "tie_word_embeddings": false, "resid_pdrop": 0.0, "layer_norm_eps": 1e-05, "initializer_range": 0.02,
-           "rope_theta": 10000.0, "partial_rotary_factor": 0.5})",
+           "rope_theta": 10000.0, "partial_rotary_factor": 0.5, "max_position_embeddings": 2048})",
        read_phi},
       {"stablelm", "StableLmConfig",
        R"({"vocab_size": 50304, "hidden_size": 2560, "intermediate_size": 6912, "num_hidden_layers": 32,
            "num_attention_heads": 32, "num_key_value_heads": 32, "hidden_act": "silu", "tie_word_embeddings": false,
            "use_qkv_bias": false, "qk_layernorm": false, "use_parallel_residual": false, "layer_norm_eps": 1e-05,
-           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25})",
+           "initializer_range": 0.02, "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+           "max_position_embeddings": 4096})",
        read_stablelm},
   };
 }

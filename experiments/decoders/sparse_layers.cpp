@@ -165,7 +165,8 @@ constexpr std::string_view kCompressedSizes =
         "num_experts_per_tok": 6, "n_routed_experts": 256, "n_shared_experts": 1, "hc_mult": 4, "num_hash_layers": 3,
         "sliding_window": 128, "o_groups": 8, "o_lora_rank": 1024, "index_n_heads": 64, "index_head_dim": 128,
         "index_topk": 512, "qk_rope_head_dim": 64, "hidden_act": "silu", "tie_word_embeddings": false,
-        "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 10000.0, "routed_scaling_factor": 1.5})";
+        "rms_norm_eps": 1e-06, "initializer_range": 0.02, "rope_theta": 10000.0, "routed_scaling_factor": 1.5,
+        "max_position_embeddings": 1048576})";
 constexpr std::string_view kCompressedKeys =
     " compress_ratios hc_mult o_lora_rank num_hash_layers index_topk layer_types ";
 

@@ -187,7 +187,9 @@ void add_carried(ConfigReader& reader, const Node& file, const ModelConfig& conf
   const Configuration config{reader, file, rotation, assumed_rotation};
   carry_plain(config, kPlainKeys);
   if (config_read.max_positions > 0)
-    reader.carry("max-position-embeddings", {std::to_string(config_read.max_positions)});
+    config.carry(config.find(std::array<std::string_view, 4>{"max_position_embeddings", "n_positions",
+                                                             "max_target_positions", "max_seq_len"}),
+                 "max-position-embeddings", {std::to_string(config_read.max_positions)});
   if (model.position == core::workload::Position::rotary) carry_rotation(config, model);
   const std::string activation = text_in(file, "hidden_act");
   if (activation == "relu2" || activation == "squared_relu" || activation == "relu_squared")

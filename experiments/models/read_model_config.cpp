@@ -178,11 +178,14 @@ void check_size(const core::workload::Model& model, const std::string& file) {
 void add_sequence(ConfigReader& reader, ModelConfig& config) {
   const bool learned =
       config.find("position") != nullptr && checked_model(config).position == core::workload::Position::learned;
-  const std::int64_t limit = reader.integer({"max_position_embeddings", "n_positions"}, 0);
-  if (const FoundKey found = reader.find({"max_position_embeddings", "n_positions"});
-      learned && found.is_set() && limit < 1)
+  const Keys keys{"max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"};
+  const std::int64_t limit = reader.integer(keys, 0);
+  const FoundKey found = reader.find(keys);
+  if (learned && found.is_set() && limit < 1)
     reader.fail(found, fmt::format("'{}' must be 1 or more: rows of the table of positions", found.key));
   config.max_positions = limit;
+  if (learned && config.sequence > 0 && found.key == "max_position_embeddings")  // less rows of padding (RoBERTa)
+    config.max_positions = std::min(limit, config.sequence);
   if (config.sequence > 0) return;
   config.sequence = learned && limit > 0 ? limit : limit > 0 ? std::min(limit, kUsualSequence) : kUsualSequence;
 }

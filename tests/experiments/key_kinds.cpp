@@ -75,6 +75,12 @@ bool has_note(const ModelConfig& config, const std::string& key, const std::stri
   });
 }
 
+std::string carried(const ModelConfig& config, const std::string& name) {
+  for (const models::CarriedArgument& one : config.carried)
+    if (one.name == name && !one.values.empty()) return one.values.front();
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("a value of another kind is refused by its key, in every sample and whatever the key says") {
@@ -189,6 +195,39 @@ TEST_CASE("which layers of a Cohere2 have windows is what its older keys say, or
   CHECK(refusal(cohere + R"("sliding_window_pattern": 2, "layer_switch": 2)") == "(no error)");
   CHECK(refusal(cohere + R"("position_embedding_type": "learned")").find("'position_embedding_type' is 'learned'") !=
         std::string::npos);
+}
+
+TEST_CASE("files without positions have those of their family's class") {
+  // transformers, models/*/configuration_*.py: the defaults of max_position_embeddings, or n_positions.
+  for (const auto& [family, positions] : {std::pair<const char*, std::int64_t>("falcon", 2'048),
+                                          {"llama", 2'048},
+                                          {"gpt_neox", 2'048},
+                                          {"phi", 2'048},
+                                          {"granite", 2'048},
+                                          {"olmo2", 2'048},
+                                          {"deepseek_v3", 4'096},
+                                          {"gptj", 2'048},
+                                          {"gpt2", 1'024},
+                                          {"gemma", 8'192},
+                                          {"mistral", 131'072},
+                                          {"qwen3", 32'768}}) {
+    INFO(family);
+    const ModelConfig config = parsed(fmt::format(R"("model_type": "{}")", family));
+    CHECK(config.max_positions == positions);
+    CHECK(config.sequence == std::min<std::int64_t>(positions, 4'096));
+    CHECK(carried(config, "max-position-embeddings") == std::to_string(positions));
+    CHECK(std::any_of(config.carried_defaults.begin(), config.carried_defaults.end(),
+                      [&](const models::ConfigNote& note) { return note.text == std::to_string(positions); }));
+  }
+  CHECK(parsed(R"("model_type": "deepseek_v2", "num_experts_per_tok": 6)").sequence == 2'048);
+  CHECK(parsed(R"("model_type": "dbrx")").sequence == 2'048);
+  CHECK(parsed(R"("model_type": "whisper")").max_positions == 448);
+  // Positions of RoBERTa begin behind the row of padding, whose number is 1.
+  const ModelConfig roberta = parsed(R"("model_type": "roberta", "num_hidden_layers": 12, "hidden_size": 768,
+      "num_attention_heads": 12, "intermediate_size": 3072, "vocab_size": 50265, "max_position_embeddings": 514)");
+  CHECK(roberta.max_positions == 512);
+  CHECK(carried(parsed(R"("model_type": "gptj")"), "rotary-percent") == "0.25");  // 64 of 256
+  CHECK(carried(parsed(R"("model_type": "apertus")"), "rope-scaling-factor") == "8.0");
 }
 
 TEST_CASE("heads that divide no width are refused in the same words in every family") {

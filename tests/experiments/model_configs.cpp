@@ -112,31 +112,36 @@ TEST_CASE("what is carried into jobs and a file lacks is the default of its clas
   // LlamaConfig, MixtralConfig, NemotronConfig, Qwen3MoeConfig, DeepseekV3Config, GptOssConfig and GPT2Config in
   // transformers/models/*/configuration_*.py.
   const ModelConfig llama = parsed(R"({"model_type": "llama"})");
-  CHECK(carried(llama) == "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
-  CHECK(assumed(llama) == "rms_norm_eps=1e-06 initializer_range=0.02 rope_theta=10000.0 ");
-  CHECK(models::summary(llama).find("rms_norm_eps=1e-06 and initializer_range=0.02 and rope_theta=10000.0 of "
+  CHECK(carried(llama) == "init-method-std=0.02 max-position-embeddings=2048 norm-epsilon=1e-06 rotary-base=10000");
+  CHECK(assumed(llama) == "rms_norm_eps=1e-06 initializer_range=0.02 max_position_embeddings=2048 rope_theta=10000.0 ");
+  CHECK(models::summary(llama).find("rms_norm_eps=1e-06 and initializer_range=0.02 and "
+                                    "max_position_embeddings=2048 and rope_theta=10000.0 of "
                                     "LlamaConfig") != std::string::npos);
   CHECK(carried(parsed(R"({"model_type": "mixtral"})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=1000000");
+        "init-method-std=0.02 max-position-embeddings=131072 norm-epsilon=1e-05 rotary-base=1000000");
   CHECK(carried(parsed(R"({"model_type": "nemotron"})")) ==
-        "init-method-std=0.0134 norm-epsilon=1e-05 rotary-base=10000 rotary-percent=0.5");
-  CHECK(carried(parsed(R"({"model_type": "qwen3_moe"})")) ==
-        "init-method-std=0.02 moe-router-pre-softmax norm-epsilon=1e-06 rotary-base=10000");
+        "init-method-std=0.0134 max-position-embeddings=4096 norm-epsilon=1e-05 rotary-base=10000 rotary-percent=0.5");
+  CHECK(
+      carried(parsed(R"({"model_type": "qwen3_moe"})")) ==
+      "init-method-std=0.02 max-position-embeddings=32768 moe-router-pre-softmax norm-epsilon=1e-06 rotary-base=10000");
   CHECK(carried(parsed(R"({"model_type": "deepseek_v3"})")) ==
-        "init-method-std=0.02 moe-router-topk-scaling-factor=2.5 norm-epsilon=1e-06 rope-type=rope rotary-base=10000");
+        "init-method-std=0.02 max-position-embeddings=4096 moe-router-topk-scaling-factor=2.5 norm-epsilon=1e-06 "
+        "rope-type=rope rotary-base=10000");
   CHECK(carried(parsed(R"({"model_type": "gpt_oss"})")) ==
-        "activation-func-clamp-value=7.0 config.rope_scaling=yarn init-method-std=0.02 norm-epsilon=1e-05 "
+        "activation-func-clamp-value=7.0 config.rope_scaling=yarn init-method-std=0.02 max-position-embeddings=131072 "
+        "norm-epsilon=1e-05 "
         "rotary-base=150000");
   // Gemma2Config, Gemma3TextConfig, Llama4TextConfig, Mamba2Config, Qwen3NextConfig, BertConfig, T5Config,
   // CLIPTextConfig.
-  CHECK(carried(parsed(R"({"model_type": "gemma2"})")) == "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
+  CHECK(carried(parsed(R"({"model_type": "gemma2"})")) ==
+        "init-method-std=0.02 max-position-embeddings=8192 norm-epsilon=1e-06 rotary-base=10000");
   CHECK(carried(parsed(R"({"model_type": "gemma3_text"})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=1000000");
+        "init-method-std=0.02 max-position-embeddings=131072 norm-epsilon=1e-06 rotary-base=1000000");
   CHECK(carried(parsed(R"({"model_type": "llama4_text"})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=500000");
+        "init-method-std=0.02 max-position-embeddings=131072 norm-epsilon=1e-05 rotary-base=500000");
   CHECK(carried(parsed(R"({"model_type": "mamba2"})")) == "init-method-std=0.1 norm-epsilon=1e-05");
   CHECK(carried(parsed(R"({"model_type": "qwen3_next"})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000 rotary-percent=0.25");
+        "init-method-std=0.02 max-position-embeddings=32768 norm-epsilon=1e-06 rotary-base=10000 rotary-percent=0.25");
   CHECK(carried(parsed(R"({"model_type": "bert"})")) ==
         "init-method-std=0.02 max-position-embeddings=512 norm-epsilon=1e-12");
   CHECK(carried(parsed(R"({"model_type": "t5"})")) == "norm-epsilon=1e-06");
@@ -145,12 +150,12 @@ TEST_CASE("what is carried into jobs and a file lacks is the default of its clas
   // What the file says counts, under whichever name and wherever it stands; a null of the file is no default.
   const ModelConfig said = parsed(R"({"model_type": "llama", "norm_eps": 1e-4, "initializer_range": 0.01,
       "rope_parameters": {"rope_type": "default", "rope_theta": 250000}})");
-  CHECK(carried(said) == "init-method-std=0.01 norm-epsilon=1e-4 rotary-base=250000");
-  CHECK(assumed(said).empty());
+  CHECK(carried(said) == "init-method-std=0.01 max-position-embeddings=2048 norm-epsilon=1e-4 rotary-base=250000");
+  CHECK(assumed(said) == "max_position_embeddings=2048 ");
   CHECK(carried(parsed(R"({"model_type": "gpt_oss", "rope_scaling": null, "swiglu_limit": null})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-05 rotary-base=150000");
+        "init-method-std=0.02 max-position-embeddings=131072 norm-epsilon=1e-05 rotary-base=150000");
   CHECK(carried(parsed(R"({"model_type": "qwen3_moe", "norm_topk_prob": true})")) ==
-        "init-method-std=0.02 norm-epsilon=1e-06 rotary-base=10000");
+        "init-method-std=0.02 max-position-embeddings=32768 norm-epsilon=1e-06 rotary-base=10000");
 }
 
 TEST_CASE("biases of some projections and layers that predict further tokens are left out and counted") {
