@@ -1,7 +1,10 @@
 #include "experiments/sweep/space.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "experiments/sweep/positions.hpp"
 #include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
@@ -51,6 +54,8 @@ std::string Space::Viewer::why_excluded(const Point& point, const Settings& sett
   const OpenKeys open = space_.open_keys_of(point);
   for (const Constraint& constraint : constraints_)
     if (!constraint.depends_on(open) && !constraint.holds(settings)) return "where: " + constraint.text();
+  if (const std::string missing = missing_positions(settings, space_.options_.scope); !missing.empty())
+    return fmt::format("{}: {}", kPositionsRule, missing);
   const auto violation =
       find_violation(config_reader_.read(settings, space_.reader_.inputs()), graphs_, space_.options_.scope);
   return violation ? violation->rule + ": " + violation->reason : "";

@@ -10,6 +10,7 @@
 #include "experiments/programs/program_file.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/best.hpp"
+#include "experiments/sweep/positions.hpp"
 #include "experiments/sweep/sweep_reader.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/validity/validity.hpp"
@@ -176,6 +177,11 @@ void SweepReader::visit(const Chosen& chosen) {
       sweep_.excluded.push_back({row, "where", constraint.text()});
       return;
     }
+  if (const std::string missing = missing_positions(settings, options_.scope); !missing.empty()) {
+    if (sweep_.single) fail_at(chosen, "model.sequence", "'model.sequence': " + missing);
+    sweep_.excluded.push_back({row, kPositionsRule, missing});
+    return;
+  }
   const auto violation = find_violation(config_reader_.read(settings, inputs_), graphs_, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
@@ -186,6 +192,7 @@ void SweepReader::visit(const Chosen& chosen) {
     assumed_.note(tuner_note(settings, *inputs_));
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));
+    assumed_.note(further_positions_note(settings));
     sweep_.experiments.push_back(
         {static_cast<std::uint32_t>(sweep_.experiments.size()), row, std::move(settings), inputs_});
     return;

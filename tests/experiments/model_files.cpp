@@ -150,3 +150,31 @@ TEST_CASE("a model that is neither in the catalog nor a file is told with its ne
   CHECK_THROWS_WITH(read_sweep((folder / "s.yaml").string()),
                     Catch::Contains("s.yaml:2: model 'empty': the folder") && Catch::Contains("has no config.json"));
 }
+
+TEST_CASE("samples longer than a model's positions are refused where these are learned, and told where they are not") {
+  const TemporaryFolder folder;
+  folder.put("learned.json", R"({"model_type": "gpt2", "n_embd": 256, "n_layer": 4, "n_head": 4, "n_positions": 512})");
+  folder.put("rotary.json", R"({"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 256,
+      "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 512, "max_position_embeddings": 512})");
+  const auto spec = [&](const std::string& model, const std::string& more = "") {
+    folder.put("s.yaml",
+               with(kSingle, "{layers: 4, hidden: 64, heads: 4, vocabulary: 512, sequence: 32}", model) + more);
+    return (folder / "s.yaml").string();
+  };
+  const std::string said = "samples of 1024 tokens need as many learned positions, and the model has 512";
+  CHECK(read_sweep(spec("{like: learned.json, sequence: 512}")).experiments.size() == 1);
+  try {
+    read_sweep(spec("{like: learned.json, sequence: 1024}"));
+    FAIL("a table of positions has no rows for the last tokens");
+  } catch (const core::InputError& error) {
+    CHECK(std::string(error.what()).find("'model.sequence': " + said) != std::string::npos);
+  }
+  const Sweep axis = read_sweep(spec("{like: learned.json}", "axes: {model.sequence: [256, 512, 1024]}\n"));
+  CHECK(axis.experiments.size() == 2);
+  REQUIRE(axis.excluded.size() == 1);
+  CHECK(axis.excluded.front().rule == "sequence_by_positions");
+  CHECK(axis.excluded.front().reason.find(said) == 0);
+  const std::string beyond = "samples of 1024 tokens are beyond the 512 positions that the model was made for";
+  CHECK(read_sweep(spec("{like: rotary.json, sequence: 1024}")).assumed.find(beyond) != std::string::npos);
+  CHECK(read_sweep(spec("{like: rotary.json, sequence: 512}")).assumed.find("positions") == std::string::npos);
+}
