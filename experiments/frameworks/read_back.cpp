@@ -10,6 +10,7 @@
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/config/experiment_config.hpp"
 #include "experiments/model_keys/carried.hpp"
+#include "experiments/settings/network_lengths.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "experiments/tree/yaml.hpp"
@@ -150,6 +151,7 @@ Settings settings_of(const Job& job, const Settings& experiment, const Catalog& 
   std::erase_if(base.entries, [](const import::Entry& one) { return one.key == "cluster"; });
   assigner.assign_base(base);
   assume(settings, catalog, Practice::today);
+  fit_networks(settings);
   derive(settings);
   return settings;
 }

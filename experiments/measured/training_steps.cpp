@@ -6,6 +6,7 @@
 #include "core/memory/footprint.hpp"
 #include "experiments/catalog/calibration.hpp"
 #include "experiments/measured/term_table.hpp"
+#include "experiments/settings/network_lengths.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/settings/settings.hpp"
 #include "experiments/text/unsupported_row.hpp"
@@ -416,6 +417,7 @@ std::string RowReader::settings_text(const std::string& prefix,
 }
 
 void RowReader::finish() {
+  fit_networks(settings_);
   derive(settings_);
   if (const std::string missing = borrow_calibration(settings_, catalog_); !missing.empty())
     throw UnsupportedRow{"its GPU has no calibrated library", missing};

@@ -9,6 +9,7 @@
 #include "experiments/config/architecture.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
+#include "experiments/settings/network_lengths.hpp"
 #include "experiments/settings/teacher.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/tree/scalar.hpp"
@@ -22,6 +23,7 @@ using core::OptionValue;
 using import::Entry;
 using import::Node;
 
+constexpr const char* kModel = "model";
 constexpr const char* kSequence = "model.sequence";
 constexpr const char* kArchitecture = "model.architecture";
 constexpr const char* kTeacher = "model.teacher";
@@ -41,6 +43,7 @@ void Assigner::record_place(const std::string& path, const Node& at) {
   Node place;
   place.file = at.file;
   place.line = at.line;
+  if (path == kArchitecture) forget_described_sequence(settings_);
   (*places_)[path] = place;
 }
 
@@ -171,6 +174,9 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
     assign(target, entry.value);
   }
 }
+  if (path == kModel && node.find("architecture") != nullptr &&
+      (node.find("sequence") != nullptr || node.find("like") != nullptr))
+    remember_described_sequence(settings_);
 
 void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
   const std::string key = join_key(path, entry.key);
@@ -244,9 +250,11 @@ void Assigner::assign_catalog_entry(const Section& section, const std::string& p
     else
       set(join_key(path, key), sourced.value, at);
   }
-  if (entry.note.empty()) return;
-  settings_[deferred_mark(path)] = entry.note;
-  if (entry.assumed_sequence > 0) settings_[deferred_mark(kSequence)] = entry.assumed_sequence;
+  if (!entry.note.empty()) {
+    settings_[deferred_mark(path)] = entry.note;
+    if (entry.assumed_sequence > 0) settings_[deferred_mark(kSequence)] = entry.assumed_sequence;
+  }
+  if (path == kModel) remember_described_sequence(settings_);
 }
 
 void derive(Settings& settings) {

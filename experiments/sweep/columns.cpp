@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "experiments/settings/network_lengths.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {
@@ -67,6 +68,7 @@ void Columns::add_leaves(const Axis& axis, const Settings& base, const Catalog& 
     Settings settings = base;
     Assigner(catalog, settings, nullptr).assign(axis.target, value);
     assume_of_model_file(settings);
+    forget_described_sequence(settings);
     derive(settings);
     for (auto at = settings.lower_bound(prefix); at != settings.end() && at->first.starts_with(prefix); ++at) {
       const std::string leaf(at->first);

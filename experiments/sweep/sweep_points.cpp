@@ -8,6 +8,7 @@
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/inputs.hpp"
 #include "experiments/programs/program_file.hpp"
+#include "experiments/settings/network_lengths.hpp"
 #include "experiments/settings/required_settings.hpp"
 #include "experiments/sweep/best.hpp"
 #include "experiments/sweep/positions.hpp"
@@ -45,6 +46,20 @@ std::vector<SweepReader::Assignment> SweepReader::assignments() const {
 }
 
 /// Returns the settings of a point, with neutral values of `open` keys; what was assumed goes to `assumed`, if that is
+/// Gives networks the tokens that follow from the model's. Fails at the place where these were written.
+std::string SweepReader::fit_networks_of(const Chosen& chosen, Settings& settings) const {
+  try {
+    return fit_networks(settings);
+  } catch (const InputError& error) {
+    const std::string key = "model.sequence";
+    const import::Node* place = nullptr;
+    if (const auto base = places_.find(key); base != places_.end()) place = &base->second;
+    for (const Assignment& one : assignments_)
+      if (one.target->path == key) place = one.axis ? &one.axis->values[chosen[one.factor]] : one.override_value;
+    (place == nullptr ? top_ : *place).fail(error.what());
+  }
+}
+
 /// not null.
 Settings SweepReader::resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                               CalibrationBorrower& borrower) const {
@@ -56,6 +71,8 @@ Settings SweepReader::resolve(const Chosen& chosen, Places* places, OpenKeys ope
   open.make_neutral(settings);
   Assumptions filled = assume(settings, catalog_, practice());
   if (assumed != nullptr) *assumed = std::move(filled);
+  if (const std::string note = fit_networks_of(chosen, settings); !note.empty())
+    filled.model_note += (filled.model_note.empty() ? "" : "; ") + note;
   derive(settings);
   if (const std::string missing = borrower.borrow(settings, catalog_); !missing.empty())
     top_.fail(

@@ -99,6 +99,7 @@ class SweepReader {
   Settings resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                    CalibrationBorrower& borrower) const;
   [[noreturn]] void fail_at(const Chosen& chosen, const std::string& key, const std::string& what);
+  std::string fit_networks_of(const Chosen& chosen, Settings& settings) const;
   void require_all(const Chosen& chosen, const Settings& settings);
   void add_measured_gpu(Settings& settings) const;
   void add_inputs(const Chosen& chosen, const Settings& settings);

@@ -117,6 +117,7 @@ std::string given_keys(const cxxopts::ParseResult& parsed) {
   const auto add = [&](const std::string& option, const std::string& value) {
     text += fmt::format("{}--{} {}", text.empty() ? "" : " ", option, value);
   };
+  if (parsed.count("sequence") > 0) add("sequence", required(parsed, "sequence"));
   for (const KeyOption& one : kKeyOptions)
     if (parsed.count(one.name) > 0) add(one.name, required(parsed, one.name));
   if (parsed.count("set") > 0)
