@@ -48,6 +48,29 @@ class Models(unittest.TestCase):
         self.assertEqual(told["assumed_sequence"], 4096)
         self.assertEqual([note["key"] for note in told["without_effect"]], ["rope_scaling"])
 
+    def test_rows_add_up_to_the_total_and_say_how_tables_are_padded(self):
+        for name, padded in (("llava-1.5-7b", 32_128), ("gpt-j-6b", 50_432), ("wav2vec2-base", 128), ("bert-large-mlperf", 30_592),
+                             ("flux.1-dev", None), ("dlrm", None), ("deepseek-v3", None), ("llama3-8b", None)):
+            told = json.loads(self.say("model", "show", name, "--json").stdout)
+            rows = told["layers"]["rows"]
+            self.assertEqual(sum((row["parameters"] + row["expert_parameters"]) * row["layers"] for row in rows), told["parameters"], name)
+            text = self.say("model", "show", name).stdout
+            self.assertEqual("on ranks a table has" in text, padded is not None, name)
+            if padded:
+                self.assertIn(f"on ranks a table has {padded}, a multiple of 128 x tp", text)
+
+    def test_what_a_model_has_no_table_for_is_not_counted_without_one(self):
+        for name, part, lacks in (("flux.1-dev", "(11.9 B)\n", "token table"), ("vit-b-16", "(86.57 M)\n", "token table"),
+                                  ("wav2vec2-base", "; without the output layer 94.37 M", "token table"),
+                                  ("clip-vit-l-14", "; without the token table", "output layer"),
+                                  ("llama3-8b", ", without the output layer too ", "it is the output")):
+            text = self.say("model", name).stdout
+            first = text[:text.index("active")]
+            self.assertIn(part, first)
+            self.assertNotIn(lacks, first)
+            tables = json.loads(self.say("model", name, "--json").stdout)["token_table_parameters"]
+            self.assertEqual(tables == 0, lacks == "token table")
+
     def test_a_file_and_the_catalog_give_the_same_step(self):
         by_file, by_name = (json.loads(self.say("run", f"{spec}.yaml", "--json").stdout) for spec in ("file", "name"))
         for column in ("step_time_ps", "memory_peak_bytes"):

@@ -45,7 +45,8 @@ std::int64_t sum_over_tables(const Model& model, LayerKind kind, Number&& number
 std::int64_t parameters_with_experts(const Model& model, std::int64_t experts,
                                      std::int64_t (SharedTables::*of_tables)() const) {
   const bool embeds = has_embedding(model), has_output = has_head(model);
-  const std::int64_t tables = model.tied_embeddings ? 1 : (embeds ? 1 : 0) + (has_output ? 1 : 0);
+  // An output layer that is tied shares the model's table, or that of a network's own.
+  const std::int64_t tables = (embeds ? 1 : 0) + (has_output && !model.tied_embeddings ? 1 : 0);
   std::int64_t sum = tables * model.vocabulary * model.hidden + final_norm_parameters(model) +
                      (embeds ? position_parameters(model) : 0);
   for (const LayerKind kind : all_layers(model)) {

@@ -44,9 +44,9 @@ ModelConfig catalog_model(const std::string& name, const experiments::CatalogEnt
 }
 
 /// Parameters as people count them: with the table of tokens at the entrance, of which a token reads one row, and the
-/// output layer of the same size, without the table, or without both.
+/// output layer of the same size, without the table, or without both. The output layer is 0 if it is the table.
 struct Counts {
-  std::int64_t total, active, trained, table, tables;
+  std::int64_t total, active, trained, table, output;
 };
 
 core::workload::Model model_of(const ModelConfig& config) {
@@ -57,9 +57,22 @@ core::workload::Model model_of(const ModelConfig& config) {
 
 Counts counts_of(const ModelConfig& config) {
   const core::workload::Model model = model_of(config);
+  const std::int64_t table = model.vocabulary * model.hidden;
   return {core::workload::model_parameters(model), core::workload::active_parameters(model),
-          core::workload::trained_parameters(model), model.vocabulary * model.hidden,
-          model.vocabulary * model.hidden * (model.tied_embeddings || !core::workload::has_head(model) ? 1 : 2)};
+          core::workload::trained_parameters(model), core::workload::has_embedding(model) ? table : 0,
+          core::workload::has_head(model) && !model.tied_embeddings ? table : 0};
+}
+
+/// Returns parameters with and without what of them are the table of tokens and the output layer, if there are any.
+std::string counted(std::int64_t all, const Counts& counts, bool has_head) {
+  std::string text = fmt::format("{} ({})", all, count_text(all));
+  if (counts.table > 0) text += fmt::format("; without the token table {}", count_text(all - counts.table));
+  if (counts.output > 0)
+    text += fmt::format("{} without the output layer{} {}", counts.table > 0 ? "," : ";",
+                        counts.table > 0 ? " too" : "", count_text(all - counts.table - counts.output));
+  else if (counts.table > 0 && has_head)
+    text += "; it is the output layer too";
+  return text;
 }
 
 std::string origin(const ModelConfig& config, const ConfigValue& value) {
@@ -86,17 +99,9 @@ std::string as_text(const ModelConfig& config) {
   if (!config.family.empty())
     text += fmt::format("{:<16}{}{}\n", "family", config.family,
                         config.architecture.empty() ? "" : fmt::format(" ({})", config.architecture));
-  const auto with_and_without = [&](std::int64_t all) {
-    const bool has_head = core::workload::has_head(model_of(config));
-    const std::string bare = !has_head ? ""
-                             : counts.tables == counts.table
-                                 ? "; it is the output layer too"
-                                 : fmt::format(", without the output layer too {}", count_text(all - counts.tables));
-    return fmt::format("{} ({}); without the token table {}{}", all, count_text(all), count_text(all - counts.table),
-                       bare);
-  };
-  text += fmt::format("{:<16}{}\n", "parameters", with_and_without(counts.total));
-  text += fmt::format("{:<16}{}\n", "active", with_and_without(counts.active));
+  const bool has_head = core::workload::has_head(model_of(config));
+  text += fmt::format("{:<16}{}\n", "parameters", counted(counts.total, counts, has_head));
+  text += fmt::format("{:<16}{}\n", "active", counted(counts.active, counts, has_head));
   if (counts.trained < counts.total)
     text += fmt::format("{:<16}{} ({}), {:.3g} % of all\n", "trained", counts.trained, count_text(counts.trained),
                         100 * static_cast<double>(counts.trained) / static_cast<double>(counts.total));
@@ -105,7 +110,7 @@ std::string as_text(const ModelConfig& config) {
         fmt::format("  {}{}{}\n", column(value.option, 20), column(value_text(value.value), 12), origin(config, value));
   if (config.sequence > 0)
     text += fmt::format(
-        "  {:<20}{:<12}assumed{}; --sequence, or model.sequence, says what is trained on\n", "sequence",
+        "  {:<20}{:<12}assumed{}; model.sequence, or --sequence of search, says what is trained on\n", "sequence",
         config.sequence,
         config.max_positions > 0 ? fmt::format(": {} is the most, max_position_embeddings", config.max_positions) : "");
   for (const CarriedArgument& one : experiments::models::carried_in(experiments::models::carried_text(config.carried)))

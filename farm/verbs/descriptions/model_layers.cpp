@@ -11,7 +11,9 @@
 #include "core/workload/layer/kernel_costs.hpp"
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/operators.hpp"
+#include "core/workload/model/architecture.hpp"
 #include "core/workload/parts/registry.hpp"
+#include "core/workload/strategy/rank_shapes.hpp"
 #include "experiments/models/read_model_config.hpp"
 
 namespace manyworlds::farm::commands {
@@ -80,12 +82,34 @@ std::string type_of(const Model& model, LayerKind kind, std::size_t index) {
   return index == 0 ? "attention" : kind.experts ? "experts" : "mlp";
 }
 
+/// Returns the weights that a table of tokens has more than the vocabulary, which no count has.
+std::int64_t padding_of(const Model& model) {
+  return (core::workload::padded_vocabulary(model, 1) - model.vocabulary) * model.hidden;
+}
+
+/// Whether the output layer has a table of its own.
+bool has_output_table(const Model& model) {
+  return core::workload::has_head(model) && !model.tied_embeddings;
+}
+
+/// Returns a line about the padding, which rows of parameters are without, as the total is, and FLOPs and bytes with.
+std::string padding_text(const Model& model) {
+  const bool has_table = core::workload::has_embedding(model) || core::workload::has_head(model);
+  if (!has_table || padding_of(model) == 0) return "";
+  return fmt::format(
+      "  parameters are those of {} tokens, as in the total; on ranks a table has {}, a multiple of 128 x tp, and "
+      "{} parameters more, which FLOPs and bytes are with\n",
+      model.vocabulary, core::workload::padded_vocabulary(model, 1), count_text(padding_of(model)));
+}
+
 std::vector<PartRow> rows_of(const Model& model) {
   core::workload::Strategy one_rank;
   one_rank.stack.attention = core::workload::AttentionKernel::cudnn;
   std::vector<PartRow> rows;
-  rows.push_back(measured({"embedding", "", 1, core::workload::embedding_parameters(model, 1), 0, {}, {}, 0},
-                          core::workload::embedding_operators(model, one_rank)));
+  const bool embeds = core::workload::has_embedding(model);
+  const std::int64_t embedding = core::workload::embedding_parameters(model, 1) - (embeds ? padding_of(model) : 0);
+  rows.push_back(
+      measured({"embedding", "", 1, embedding, 0, {}, {}, 0}, core::workload::embedding_operators(model, one_rank)));
   for (const auto& [kind, layers] : kinds_of(model)) {
     std::size_t index = 0;
     core::workload::for_each_branch(model, kind, [&](const LayerBranch& branch) {
@@ -106,8 +130,9 @@ std::vector<PartRow> rows_of(const Model& model) {
       rows.push_back(measured(std::move(row), operators));
     });
   }
-  rows.push_back(measured({"head", "", 1, core::workload::head_parameters(model, 1, true), 0, {}, {}, 0},
-                          core::workload::head_operators(model, one_rank)));
+  const std::int64_t head =
+      core::workload::head_parameters(model, 1, true) - (has_output_table(model) ? padding_of(model) : 0);
+  rows.push_back(measured({"head", "", 1, head, 0, {}, {}, 0}, core::workload::head_operators(model, one_rank)));
   return rows;
 }
 
@@ -170,7 +195,7 @@ std::string layers_text(const Model& model) {
                      fmt::format("{:.1f}", static_cast<double>(row.saved) / (1 << 20))});
   std::string text =
       fmt::format("\nlayers of one sample of {} tokens, on one rank, kernels fused, nothing recomputed\n{}",
-                  model.sequence, in_columns(lines));
+                  model.sequence, in_columns(lines) + padding_text(model));
   text += "\nformulas, by the names of options; norms of hidden states apart\n";
   const std::vector<NamedFormulas> formulas = formulas_of(model);
   std::size_t width = 17;
