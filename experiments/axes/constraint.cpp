@@ -33,7 +33,9 @@ ExpressionName resolve(const std::string& key, const Node& node) {
   for (const std::string derived : {"cluster.gpus", "strategy.dp"})
     if (key == derived || "." + key == derived.substr(derived.find('.')))
       return {derived, ExpressionName::Kind::number, ""};
-  const Target target = find_typed_key(key, node);
+  Node place = node;
+  place.text.clear();  // an expression, which is no value of the key
+  const Target target = find_typed_key(key, place);
   if (const core::OptionInfo* option = option_of(target)) return name_for(target.path, *option);
   if (!target.section->catalog.empty()) return {target.path + ".name", ExpressionName::Kind::text, ""};
   if (target.section->choices.empty())

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/settings/key_aliases.hpp"
+#include "experiments/settings/key_hints.hpp"
 #include "experiments/settings/key_names.hpp"
 #include "experiments/text/nearest.hpp"
 
@@ -68,7 +69,7 @@ Target find_key(const std::string& dotted, const Node& at) {
     const Section* child = find_section(section->subsections, parts[i]);
     if (!child) {
       if (const std::string key = key_for_alias(dotted); !key.empty()) return find_key(key, at);
-      at.fail(fmt::format("unknown key '{}'{}", dotted, hint_in_section(*section, dotted)));
+      at.fail(fmt::format("unknown key '{}'{}", dotted, key_hint(*section, dotted, at)));
     }
     section = child;
     path = child_path;

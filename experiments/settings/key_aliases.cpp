@@ -54,10 +54,12 @@ constexpr std::array<KeyAlias, 34> kKeyAliases{{
 }};
 
 /// Names that correspond to no key, with an explanation.
-constexpr std::array<KeyAlias, 4> kKeyExplanations{{
+constexpr std::array<KeyAlias, 6> kKeyExplanations{{
     {"fsdp", "here it is strategy.zero=3"},
     {"dp", "here it is what the GPUs leave beside tp x cp x pp, which no key sets"},
     {"max_position_embeddings", "what is trained on is model.sequence, which may be less"},
+    {"phases", "phases and their pools are a document of `manyworlds phases`"},
+    {"pools", "phases and their pools are a document of `manyworlds phases`"},
     {"data_parallel_size", "here it is what the GPUs leave beside tp x cp x pp, which no key sets"},
 }};
 

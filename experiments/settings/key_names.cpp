@@ -1,25 +1,13 @@
 #include "experiments/settings/key_names.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "experiments/settings/key_aliases.hpp"
-#include "experiments/text/nearest.hpp"
+#include "experiments/settings/key_hints.hpp"
 
 namespace manyworlds::experiments {
 namespace {
 
 using core::OptionInfo;
-
-/// Collects the names of options below `section`, at any depth.
-void collect_names(const Section& section, std::vector<std::string>& names) {
-  for (const std::string& name : option_names(section)) names.push_back(name);
-  for (const Section& child : section.subsections) {
-    for (const std::string& name : names_of(child.options)) names.push_back(name);
-    collect_names(child, names);
-  }
-}
 
 /// Collects the keys that end in ".ending", except in optional sections, whose keys repeat those of other sections.
 void collect_endings(const Section& section, const std::string& path, const std::string& ending,
@@ -71,17 +59,7 @@ std::vector<std::string> keys_ending_in(const std::string& ending) {
 }
 
 std::string hint_in_section(const Section& section, const std::string& dotted) {
-  if (const std::string hint = unknown_key_hint(dotted); !hint.empty()) return hint;
-  const std::string last = key_parts(dotted).back();
-  if (const auto elsewhere = keys_ending_in(last); elsewhere.size() == 1)
-    return fmt::format("; did you mean '{}'?", elsewhere.front());
-  auto known = names_in(section);
-  if (!section.catalog.empty()) known.push_back("like");
-  std::vector<std::string> candidates = known;
-  if (last == dotted)
-    collect_names(config_schema(), candidates);  // at the top of `base` the last words of a key suffice
-  const std::string near_text = suggestion(last, candidates);
-  return near_text.starts_with("; did") ? near_text : suggestion(last, known);
+  return key_hint(section, dotted, {});
 }
 
 }  // namespace manyworlds::experiments

@@ -28,6 +28,14 @@ constexpr const char* kSequence = "model.sequence";
 constexpr const char* kArchitecture = "model.architecture";
 constexpr const char* kTeacher = "model.teacher";
 
+/// Tells which components of a section have an option.
+std::string owners_text(const Section& section, const std::string& option) {
+  std::vector<std::string> owners;
+  for (const Choice& one : section.choices)
+    if (find_option(one.options, option)) owners.push_back(fmt::format("'{}'", one.name));
+  return fmt::format("it is an option of {}", fmt::join(owners, " and "));
+}
+
 }  // namespace
 
 void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
@@ -35,6 +43,7 @@ void Assigner::set(const std::string& path, OptionValue value, const Node& at) {
   if (path == kTeacher) value = teacher_text(catalog_, std::get<std::string>(value), at);
   settings_.set(path, std::move(value));
   if (path == kSequence) settings_.erase(deferred_mark(kSequence));
+  if (path == kArchitecture) forget_described_sequence(settings_);
   record_place(path, at);
 }
 
@@ -43,7 +52,6 @@ void Assigner::record_place(const std::string& path, const Node& at) {
   Node place;
   place.file = at.file;
   place.line = at.line;
-  if (path == kArchitecture) forget_described_sequence(settings_);
   (*places_)[path] = place;
 }
 
@@ -119,13 +127,15 @@ void Assigner::assign(const Target& target, const Node& value) {
     const std::string& chosen = std::get<std::string>(settings_.at(parent));
     option = find_option(find_choice(*target.choice_section, chosen)->options, target.member);
     if (!option)
-      value.fail(fmt::format("'{}' means nothing to {} '{}', which is chosen here", target.path,
-                             target.choice_section->name, chosen));
+      value.fail(fmt::format("'{}' means nothing to {} '{}', which is chosen here; {}", target.path,
+                             target.choice_section->name, chosen, owners_text(*target.choice_section, target.member)));
   } else if (!target.component.empty()) {
     const std::string& chosen = std::get<std::string>(settings_.at(parent));
     if (chosen != target.component)
-      value.fail(fmt::format("'{}' is an option of {} '{}', but '{}' is chosen here", target.path, parent,
-                             target.component, chosen));
+      value.fail(
+          fmt::format("'{0}.{1}.{2}' is an option of {0} '{1}', but '{3}' is chosen here; choose '{1}' with it, "
+                      "as in {0}={{{1}: {{{2}: {4}}}}}",
+                      parent, target.component, target.option->name, chosen, import::flow_text(value)));
   }
   set(target.path, import::read_value(value, *option, target.path), value);
 }
@@ -164,19 +174,20 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
     check_once(resolved.empty() ? key : resolved, entry);
     assign_entry(section, path, entry);
   }
+  if (path == kModel && node.find("architecture") != nullptr &&
+      (node.find("sequence") != nullptr || node.find("like") != nullptr))
+    remember_described_sequence(settings_);
   // A full or short key beside the sections, such as "strategy.tp", takes precedence over the value in its section, as
   // "stack.precision" in "strategy" does.
   for (const Entry& entry : node.entries) {
     if (!is_typed(entry)) continue;
-    const Node at = place_of_entry(entry);
+    Node at = place_of_entry(entry);
+    if (entry.value.kind == Node::Kind::scalar) at.kind = entry.value.kind, at.text = entry.value.text;  // for hints
     const Target target = path.empty() ? find_typed_key(entry.key, at) : find_key(join_key(path, entry.key), at);
     check_once(target.path, entry);
     assign(target, entry.value);
   }
 }
-  if (path == kModel && node.find("architecture") != nullptr &&
-      (node.find("sequence") != nullptr || node.find("like") != nullptr))
-    remember_described_sequence(settings_);
 
 void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
   const std::string key = join_key(path, entry.key);
@@ -226,7 +237,8 @@ void Assigner::assign_choice(const Section& section, const std::string& path, co
   if (named || node.entries[0].value.kind == Node::Kind::null) return;
   const Node& options = node.entries[0].value;
   if (options.kind != Node::Kind::mapping)
-    options.fail(fmt::format("'{}.{}' must be a mapping of options, not {}", path, name, import::describe(options)));
+    options.fail(fmt::format("'{}.{}' must be a mapping of options ({}), not {}", path, name,
+                             fmt::join(names_of(chosen->options), ", "), import::describe(options)));
   for (const Entry& entry : options.entries) {
     const OptionInfo* option = find_option(chosen->options, entry.key);
     const std::string key = fmt::format("{}.{}.{}", path, name, entry.key);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "experiments/catalog/cluster_files.hpp"
+#include "experiments/settings/key_aliases.hpp"
 #include "experiments/sweep/best.hpp"
 #include "experiments/sweep/measured_step.hpp"
 #include "experiments/sweep/sweep_reader.hpp"
@@ -23,6 +24,15 @@ void clear_lines(Node& node) {
   node.line = 0;  // an override has no lines; its name identifies it
   for (Node& item : node.items) clear_lines(item);
   for (Entry& entry : node.entries) entry.line = 0, clear_lines(entry.value);
+}
+
+/// Returns a component with the options that are given to it: {zipf: {exponent: 1}} of routing.zipf={exponent: 1}.
+Node component_node(const Target& target, const Node& options) {
+  Node named;
+  named.kind = Node::Kind::mapping;
+  named.file = options.file, named.line = options.line;
+  named.entries.push_back({target.component, options.line, options});
+  return named;
 }
 
 constexpr const char* kSample = "sample";
@@ -61,8 +71,11 @@ void SweepReader::read_top(const Node& root) {
     if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
       const bool inner =
           find_section(config_schema().subsections, entry.key) || find_option(config_schema().options, entry.key);
+      const std::string hint = unknown_key_hint(entry.key);
       throw InputError(fmt::format("unknown key '{}'{}", entry.key,
-                                   inner ? "; it belongs under 'base'" : suggestion(entry.key, known)),
+                                   inner           ? "; it belongs under 'base'"
+                                   : !hint.empty() ? hint
+                                                   : suggestion(entry.key, known)),
                        file_, entry.line);
     }
   top_.file = root.file;
@@ -182,7 +195,7 @@ void SweepReader::read_override(const std::string& given) {
     return;
   }
   if (given.substr(0, equals) == kAssume) return;  // handled by read_assume_override()
-  const Target target = find_typed_key(given.substr(0, equals), place);
+  const Target target = find_typed_key(given.substr(0, equals), value);
   if (is_empty && !takes_empty_text(target)) value.fail("has no value behind '='; give one, or leave --set out");
   for (const Override& other : overrides_)
     if (other.target.path == target.path) value.fail(fmt::format("'{}' is set twice; keep one", target.path));
@@ -195,7 +208,9 @@ void SweepReader::read_override(const std::string& given) {
         return;
       }
       axis.any = false;
-      axis.values = {value};  // an axis that is overridden stays a column, with one value
+      axis.values = {target.component.empty() || target.option != nullptr
+                         ? value
+                         : component_node(target, value)};  // an axis that is overridden stays a column, with one value
       return;
     }
   overrides_.push_back({target, std::move(value)});

@@ -21,15 +21,33 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row_above[b.size()];
 }
 
+namespace {
+
+/// Returns how many letters both begin with.
+std::size_t same_start(const std::string& a, const std::string& b) {
+  const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return static_cast<std::size_t>(end - a.begin());
+}
+
+/// Returns the most edits that a typing error is taken to have: one for three letters, two for five where the first
+/// half of the word is as in the name, and one where not even the first letter is.
+std::size_t most_edits(const std::string& given, const std::string& name) {
+  const std::size_t same = same_start(given, name);
+  if (same == 0) return 1;
+  return std::max<std::size_t>(1, 2 * same >= given.size() ? given.size() * 2 / 5 : given.size() / 3);
+}
+
+}  // namespace
+
 std::string suggestion(const std::string& given, const std::vector<std::string>& known) {
   constexpr std::size_t kMaxWordLength = 64;  // longer words are no typing errors
   constexpr std::size_t kMinPrefixLength = 3, kMaxSuggestions = 8;
   const std::string* best = nullptr;
-  std::size_t distance = std::max<std::size_t>(2, given.size() * 2 / 5) + 1;
+  std::size_t distance = kMaxWordLength;
   for (const std::string& name : known) {
     if (given.size() > kMaxWordLength) break;
     const std::size_t edits = edit_distance(given, name);
-    if (edits < distance && edits < name.size()) distance = edits, best = &name;
+    if (edits < distance && edits < name.size() && edits <= most_edits(given, name)) distance = edits, best = &name;
   }
   if (best) return "; did you mean '" + *best + "'?";
   // A name that begins with the given word is likely meant: users may know only the first half of a long name.

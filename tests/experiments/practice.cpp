@@ -285,7 +285,7 @@ TEST_CASE("keys at the top of base may be typed with dots or by their last words
   CHECK(integer(today({"topology.fat_tree={oversubscription: 4, leaf_hosts: 16}"}), "topology.leaf_hosts") == 16);
   CHECK_THAT(refusal({"base.tp=2"}), Contains("keys are given as they stand below base: 'tp'"));
   CHECK_THAT(refusal({"stack="}), Contains("no value"));
-  CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("model=NAME"));
+  CHECK_THAT(refusal({"model.like=llama3-70b"}), Contains("it is model=llama3-70b, or "));
   CHECK_THAT(refusal({}, "base:\n\tmodel: x\n"), Contains("s.yaml:2") && Contains("tab"));
   CHECK_THAT(refusal({"tp=3"}), Contains("violates rule tp_by_node"));
   CHECK(integer(today({"strategy.tensor_parallel=2"}), "strategy.tp") == 2);
