@@ -22,6 +22,7 @@ namespace {
 using core::InputError;
 
 constexpr std::size_t kMaxInputBytes = 64u << 20;     // of all files of a sweep, which are serialized with it
+constexpr std::size_t kMaxNoted = 10'000;             // points of which all rules are looked at for a message
 constexpr std::size_t kMaxProgramBytes = 256u << 20;  // the same with a program
 
 /// Reads a file that a setting names; programs are long, and may be compressed.
@@ -45,7 +46,6 @@ std::vector<SweepReader::Assignment> SweepReader::assignments() const {
   return all;
 }
 
-/// Returns the settings of a point, with neutral values of `open` keys; what was assumed goes to `assumed`, if that is
 /// Gives networks the tokens that follow from the model's. Fails at the place where these were written.
 std::string SweepReader::fit_networks_of(const Chosen& chosen, Settings& settings) const {
   try {
@@ -60,6 +60,7 @@ std::string SweepReader::fit_networks_of(const Chosen& chosen, Settings& setting
   }
 }
 
+/// Returns the settings of a point, with neutral values of `open` keys; what was assumed goes to `assumed`, if that is
 /// not null.
 Settings SweepReader::resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                               CalibrationBorrower& borrower) const {
@@ -70,9 +71,9 @@ Settings SweepReader::resolve(const Chosen& chosen, Places* places, OpenKeys ope
   count_listed_nodes(settings);
   open.make_neutral(settings);
   Assumptions filled = assume(settings, catalog_, practice());
-  if (assumed != nullptr) *assumed = std::move(filled);
   if (const std::string note = fit_networks_of(chosen, settings); !note.empty())
     filled.model_note += (filled.model_note.empty() ? "" : "; ") + note;
+  if (assumed != nullptr) *assumed = std::move(filled);
   derive(settings);
   if (const std::string missing = borrower.borrow(settings, catalog_); !missing.empty())
     top_.fail(
@@ -221,21 +222,41 @@ void SweepReader::visit(const Chosen& chosen) {
     fail_at(chosen, violation->key,
             fmt::format("'{}' violates rule {}: {}{}", violation->key, violation->rule, violation->reason,
                         other_violations(settings)));
+  note_broken(settings);
   sweep_.excluded.push_back({row, violation->rule, violation->reason});
 }
 
-/// Says first what excludes most combinations, then how many each rule excludes.
+/// Notes what an invalid point breaks besides its first rule, until a point is valid or no rule is left.
+void SweepReader::note_broken(const Settings& settings) {
+  const bool is_over = sweep_.excluded.size() > kMaxNoted || !sweep_.experiments.empty();
+  if (is_over || (broken_by_all_ && broken_by_all_->empty())) return;
+  RuleViolations found = find_violations(config_of(settings, inputs_), graphs_, options_.scope);
+  if (!broken_by_all_) {
+    broken_by_all_ = std::move(found.broken);
+    return;
+  }
+  std::erase_if(*broken_by_all_, [&](const RuleViolation& one) {
+    return std::none_of(found.broken.begin(), found.broken.end(),
+                        [&](const RuleViolation& other) { return other.rule == one.rule; });
+  });
+}
+
+/// Says first which rule excludes all combinations that a condition leaves, or else most; then how many each excludes
+/// that is the first to.
 void SweepReader::fail_empty() const {
   std::map<std::string, std::size_t> times;
   for (const Excluded& one : sweep_.excluded) ++times[one.rule];
   std::vector<std::pair<std::string, std::size_t>> rules(times.begin(), times.end());
   std::stable_sort(rules.begin(), rules.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  const bool of_all = broken_by_all_ && !broken_by_all_->empty();
+  const std::string& leading = of_all ? broken_by_all_->front().rule : rules.front().first;
   const auto first = std::find_if(sweep_.excluded.begin(), sweep_.excluded.end(),
-                                  [&](const Excluded& one) { return one.rule == rules.front().first; });
+                                  [&](const Excluded& one) { return one.rule == leading; });
+  const std::string reason = first != sweep_.excluded.end() ? first->reason : broken_by_all_->front().reason;
   std::vector<std::string> counts;
   for (const auto& [rule, count] : rules) counts.push_back(fmt::format("{} {}", rule, count));
-  axes_place_.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", first->reason,
-                               first->rule, sweep_.excluded.size(), fmt::join(counts, ", ")));
+  axes_place_.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", reason, leading,
+                               sweep_.excluded.size(), fmt::join(counts, ", ")));
 }
 
 /// Lets all points share the settings of the first: what a point sets as that one has it takes no memory and no time.

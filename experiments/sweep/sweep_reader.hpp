@@ -16,6 +16,7 @@
 #include "experiments/sweep/columns.hpp"
 #include "experiments/sweep/composed_document.hpp"
 #include "experiments/sweep/experiment.hpp"
+#include "experiments/validity/validity.hpp"
 
 namespace manyworlds::experiments {
 
@@ -98,8 +99,8 @@ class SweepReader {
   std::vector<Assignment> assignments() const;
   Settings resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                    CalibrationBorrower& borrower) const;
-  [[noreturn]] void fail_at(const Chosen& chosen, const std::string& key, const std::string& what);
   std::string fit_networks_of(const Chosen& chosen, Settings& settings) const;
+  [[noreturn]] void fail_at(const Chosen& chosen, const std::string& key, const std::string& what);
   void require_all(const Chosen& chosen, const Settings& settings);
   void add_measured_gpu(Settings& settings) const;
   void add_inputs(const Chosen& chosen, const Settings& settings);
@@ -108,6 +109,7 @@ class SweepReader {
   void note_assumed(Assumptions assumptions);
   void note_unmeasured(const Chosen& chosen, const Settings& settings);
   [[noreturn]] void fail_unmeasured();
+  void note_broken(const Settings& settings);
   [[noreturn]] void fail_empty() const;
 
   std::string file_;
@@ -133,6 +135,8 @@ class SweepReader {
   std::optional<Sample> sample_;
   std::optional<Practice> practice_;
   AssumedValues assumed_;
+  /// Rules that every point breaks that a rule excludes, as long as none is valid; null before the first.
+  std::optional<std::vector<RuleViolation>> broken_by_all_;
   std::set<std::string> unmeasured_;  // kernels without a measured time
   Chosen unmeasured_at_;
   std::shared_ptr<Inputs> inputs_ = std::make_shared<Inputs>();

@@ -80,3 +80,13 @@ TEST_CASE("an axis of components may be given one by its name") {
   REQUIRE(sweep.experiments.size() == 1);
   CHECK(std::get<double>(sweep.experiments[0].settings.at("routing.exponent")) == 2);
 }
+
+TEST_CASE("what no point holds is said first, though fewer points break it first") {
+  // Rows of tp 8 x pp 2 lack GPUs, all have magnitudes without pairs.
+  const std::string message = error_of(
+      "base:\n  model: {layers: 8, hidden: 64, heads: 8, vocabulary: 512, lora_magnitudes: true}\n"
+      "  cluster: {gpu: a100_40, nodes: 1, gpus_per_node: 8, nic_gbps: 200}\n"
+      "  strategy: {micro_batch: 1, global_batch: 8}\naxes:\n  strategy.tp: [8, 4]\n  strategy.pp: [1, 4, 8]\n");
+  CHECK_THAT(message,
+             Contains("no valid point: lora_magnitudes needs pairs") && Contains("(magnitudes_of_pairs); all 6"));
+}
