@@ -157,6 +157,16 @@ Rollout read_rollout(const Node& node, const std::string& file) {
   return rollout;
 }
 
+/// Returns which of the document's own names is meant, or all of them, which are quoted as they may be any word.
+std::string hint_of(const std::string& name, const std::vector<std::string>& names) {
+  const std::string near = suggestion(name, names);
+  if (near.starts_with("; did")) return near;
+  std::vector<std::string> quoted;
+  for (const std::string& one : names) quoted.push_back(fmt::format("'{}'", one));
+  if (names == std::vector{kAll}) return fmt::format("; without 'pools' there is one, {}", quoted.front());
+  return fmt::format("; there {} {}", names.size() == 1 ? "is" : "are", fmt::join(quoted, ", "));
+}
+
 /// Reads phases one by one: each may name those before it and, of a transfer, those behind it.
 class Reader {
  public:
@@ -205,7 +215,7 @@ class Reader {
     for (const Phase& phase : file_.phases) names.push_back(phase.name);
     const std::string name = import::read_line(node, key);
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) node.fail(fmt::format("'{}': unknown phase '{}'{}", key, name, suggestion(name, names)));
+    if (found == names.end()) node.fail(fmt::format("'{}': unknown phase '{}'{}", key, name, hint_of(name, names)));
     return static_cast<std::size_t>(found - names.begin());
   }
 
@@ -214,7 +224,7 @@ class Reader {
     for (const Pool& pool : file_.pools) names.push_back(pool.name);
     const std::string name = import::read_line(node, "on");
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) node.fail(fmt::format("'on': unknown pool '{}'{}", name, suggestion(name, names)));
+    if (found == names.end()) node.fail(fmt::format("'on': unknown pool '{}'{}", name, hint_of(name, names)));
     return static_cast<std::size_t>(found - names.begin());
   }
 

@@ -206,6 +206,7 @@ std::string describe_experiments(const nlohmann::json& status) {
   if (ranking.is_null() || ranking.at("rows").empty()) return text;
   const nlohmann::json& best = ranking["rows"][0];
   const std::string layout = line_of(best.at("layout"));
+  if (layout.starts_with("phase=")) return text;  // parts of phases, none of which is in another's place
   return text + fmt::format("best of {} so far: experiment {}{}{}, {:.4g} s a step\n",
                             ranking.at("ranked").get<std::uint64_t>(), best.at("id").get<std::uint32_t>(),
                             layout.empty() ? "" : ", ", layout, best.at("step_time_s").get<double>());

@@ -115,6 +115,17 @@ class Phases(unittest.TestCase):
         (self.directory / "lengths.csv").unlink()
         self.assertIn("takes", run("resume", "tabled", "--in-process", directory=self.directory).stdout)
 
+    def test_parts_of_phases_are_listed_and_not_ranked(self):
+        self.phases(SMALL, "-o", "parts", "--in-process")
+        top = run("top", "parts", directory=self.directory).stdout
+        self.assertEqual([line.split()[0] for line in top.splitlines()[1:-1]], [str(i) for i in range(len(top.splitlines()) - 2)])
+        self.assertNotIn("from #1", top)
+        self.assertIn("`manyworlds resume parts` tells the iteration", top)
+        self.assertIn("from #1", run("top", "parts", "--by", "step_time_s", directory=self.directory).stdout)
+        status = run("status", "parts", directory=self.directory).stdout
+        self.assertIn("experiments: ", status)
+        self.assertNotIn("best of", status)
+
     def test_pairs_of_low_rank_are_merged_before_a_model_generates_or_scores(self):
         scoring = SMALL + "  - {name: policy, kind: scoring, from: update, on: trainers, base: {strategy.tp: 4, strategy.micro_batch: 1}}\n"
         without = json.loads(self.phases(scoring, "--json", "-o", "without", "--in-process").stdout)
@@ -162,6 +173,7 @@ class Phases(unittest.TestCase):
                 ("prompts: 8", "promts: 8", "phases.yaml:8: unknown key 'promts'; did you mean 'prompts'"),
                 ("response_tokens: 33", "response_tokens: 0", "phases.yaml:8: 'response_tokens' must be an integer from 1"),
                 ("kind: training", "kind: trainin", "'kind' must be one of training, scoring, generation, transfer"),
+                ("on: trainers, base", "on: nobody, base", "phases.yaml:10: 'on': unknown pool 'nobody'; there are 'trainers', 'generators'"),
                 ("on: trainers, base", "on: trainer, base", "phases.yaml:10: 'on': unknown pool 'trainer'; did you mean 'trainers'"),
                 ("trainers: 4, generators: 4", "trainers: 4, generators: 8",
                  "phases.yaml:6: 'pools' have 12 GPUs together, and 'cluster' of 'base' has 8"),

@@ -10,10 +10,12 @@
 #include "farm/cli/options/job_options.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/plan/serialized_job.hpp"
+#include "farm/status/resume_line.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/texts/memory_advice.hpp"
 #include "io/log/run_directory.hpp"
 #include "io/ranking/top.hpp"
+#include "io/results/number_format.hpp"
 
 namespace manyworlds::farm::commands {
 namespace {
@@ -36,6 +38,30 @@ void emit(const cxxopts::ParseResult& parsed, EmitOptions& options, const io::Re
     throw core::InputError("holds no settings; --emit needs the run directory", run.string());
   options.emit(experiment_of_run(run, id).settings, job ? &*job : nullptr, catalog);
   options.write({fmt::format("experiment {} of {}", id, required(parsed, "run"))});
+}
+
+/// Whether the experiments are parts of phases (`manyworlds phases`), none of which is in another's place.
+bool are_parts_of_phases(const io::Results& results) {
+  return results.axis_names == std::vector<std::string>{"phase", "part"};
+}
+
+/// Returns the parts of phases in the order of the document.
+std::string parts_text(const io::Results& results, const std::string& run) {
+  const io::Table& experiments = results.experiments;
+  std::vector<std::vector<std::string>> lines{{"id", "phase", "part", "step time", "tokens/s/GPU", "peak memory", ""}};
+  const io::Column *time = experiments.find("step_time_s"), *rate = experiments.find("tokens_per_s_per_gpu"),
+                   *memory = experiments.find("memory_peak_bytes");
+  for (std::size_t row = 0; row < experiments.rows(); ++row) {
+    const std::string status = experiments.text_at("status", row);
+    lines.push_back({experiments.text_at("id", row), experiments.text_at("phase", row),
+                     experiments.text_at("part", row), io::format_cell(time, row), io::format_cell(rate, row),
+                     io::format_cell(memory, row), status == "ran" ? "" : status});
+  }
+  return io::align_columns(lines, {false, true, true, false, false, false, true}) +
+         fmt::format(
+             "these are parts of the phases of one iteration, not choices, so that none is the best of them; "
+             "`{}` tells the iteration, and --by COLUMN ranks them all the same\n",
+             resume_line(run));
 }
 
 int run_top(const Invocation& invocation) {
@@ -65,8 +91,11 @@ int run_top(const Invocation& invocation) {
   const io::Ranking ranking = io::rank_experiments(
       results,
       {(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), (*parsed)["where"].as<std::string>()});
+  const bool asked = parsed->count("by") + parsed->count("where") > 0;
   if (parsed->count("json") > 0)
     std::cout << io::render_json(results, ranking);
+  else if (are_parts_of_phases(results) && !asked)
+    std::cout << parts_text(results, required(*parsed, "run"));
   else if (none_fits(results))
     std::cout << none_fits_text(results) << "`manyworlds explain SPEC.yaml --experiment ID` says what would fit\n";
   else
