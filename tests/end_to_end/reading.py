@@ -93,6 +93,14 @@ class Reading(unittest.TestCase):
                     self.assertIn("unit", item.attrs, name)
             file.visititems(look)
 
+    def test_a_run_that_was_killed_before_its_status_is_told_how_to_go_on(self):
+        shutil.copytree(self.directory / "runs" / "tiny", self.directory / "runs" / "early")
+        for name in ("status.json", "complete.json"):
+            (self.directory / "runs" / "early" / name).unlink(missing_ok=True)
+        said = run("status", "runs/early", directory=self.directory, expect=2).stderr
+        self.assertIn("the run has no status.json yet", said)
+        self.assertIn("`manyworlds resume runs/early` goes on with it", said)
+
     def test_bad_words_are_told(self):
         for words, wanted in ((["runs/tiny"], "--csv"),
                               (["runs/tiny", "--csv", "--table", "experiment"], "did you mean 'experiments'"),

@@ -10,6 +10,7 @@
 #include "farm/cli/parsing/command.hpp"
 #include "farm/run/supervisor.hpp"
 #include "farm/status/progress.hpp"
+#include "farm/status/resume_line.hpp"
 #include "farm/status/run_status.hpp"
 #include "farm/system/exit_code.hpp"
 
@@ -22,7 +23,10 @@ nlohmann::json read(const std::string& directory) {
   if (auto status = read_run_status(directory)) return *std::move(status);
   if (const auto completion = completion_of(directory); completion && completion->reason)
     throw core::InputError(fmt::format("{}: the run ended without a status: {}", directory, *completion->reason));
-  throw core::InputError(fmt::format("{}: the run has no status.json yet", directory));
+  throw core::InputError(
+      fmt::format("{}: the run has no status.json yet, which it writes within seconds; if it is not running any more, "
+                  "`{}` goes on with it",
+                  directory, resume_line(directory)));
 }
 
 int run_status(const Invocation& invocation) {
