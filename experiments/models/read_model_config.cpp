@@ -225,6 +225,13 @@ ModelConfig read_model_config(const std::string& path) {
   auto [file, member] = split_member(path);
   std::error_code code;
   if (fs::is_directory(file, code)) file = (fs::path(file) / "config.json").string();
+  const std::string kind = fs::path(file).extension().string();
+  if (kind == ".yaml" || kind == ".yml")
+    throw InputError(
+        "is YAML, where the config.json of Hugging Face is expected; a model in the form of the catalog is named, as "
+        "NAME for DIR/models/NAME.yaml with --catalog DIR, and single keys are those of 'model:' in a sweep, or --set "
+        "model.KEY=VALUE",
+        file);
   return parse_model_config(import::read_text(file, kMaxConfigBytes), file, member);
 }
 

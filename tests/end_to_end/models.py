@@ -71,6 +71,12 @@ class Models(unittest.TestCase):
             tables = json.loads(self.say("model", name, "--json").stdout)["token_table_parameters"]
             self.assertEqual(tables == 0, lacks == "token table")
 
+    def test_a_model_in_yaml_is_told_where_it_belongs(self):
+        (self.directory / "own.yaml").write_text("{like: llama3-8b, frozen_weights: nf4}")
+        said = self.say("search", "--model", "own.yaml", "--gpu", "h100", "--gpus", 8, expect=2).stderr
+        for part in ("own.yaml: is YAML", "config.json", "--catalog DIR", "'model:'"):
+            self.assertIn(part, said)
+
     def test_a_file_and_the_catalog_give_the_same_step(self):
         by_file, by_name = (json.loads(self.say("run", f"{spec}.yaml", "--json").stdout) for spec in ("file", "name"))
         for column in ("step_time_ps", "memory_peak_bytes"):
