@@ -83,7 +83,8 @@ TEST_CASE("pairs that a model's parts do not have are refused under lora_rank, n
   CHECK_THAT(
       error_of(model + "lora_rank: 16, architecture: {blocks: {m: {" + mamba + "}}}, layers: mmmm}}\n" + rest, {}),
       Catch::Contains("'model.lora_rank' violates rule lora_of_linear_layers: ") &&
-          Catch::EndsWith("lora_weights linear_qkv+linear_proj+linear_fc1+linear_fc2, parts mamba2"));
+          Catch::EndsWith("lora_weights linear_qkv+linear_proj+linear_fc1+linear_fc2, and the model's parts are "
+                          "mamba2; attention and mlp are those that have pairs"));
   CHECK_THAT(
       error_of(model + "architecture: {blocks: {m: [{" + mamba + ", lora_rank: 16}}, mlp]}, layers: mmmm}}\n" + rest,
                {}),

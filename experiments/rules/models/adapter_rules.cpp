@@ -95,9 +95,8 @@ std::vector<Rule> adapter_rules() {
                                                                  : std::nullopt;
           }),
       part_rule("magnitudes_of_pairs", "model.lora_magnitudes",
-                "lora_magnitudes needs pairs of low rank (lora_rank) beside whole layers in 16 bits, without dropout: "
-                "with it "
-                "the layer runs once more",
+                "lora_magnitudes needs pairs of low rank (lora_rank) beside whole layers in 16 bits, and no dropout, "
+                "with which each layer would have to run once more",
                 {kMegatronBridge, {"architecture_fits"}},
                 [](const LayerBranch& branch) -> Violation {
                   const Model& model = branch.model;

@@ -94,7 +94,9 @@ std::vector<Rule> group_rules() {
              const auto& m = e.configuration.model;
              return check_divisible("experts", m.experts, "expert_groups", m.expert_groups);
            }),
-      rule("groups_per_token_at_most", "model.groups_per_token", "groups_per_token must be at most expert_groups",
+      rule("groups_per_token_at_most", "model.groups_per_token",
+           "groups_per_token must be at most expert_groups: change both together, as expert_groups 1 with "
+           "groups_per_token 0, which limits nothing",
            {group_limits},
            [](const ExperimentConfig& e) -> Violation {
              const auto& m = e.configuration.model;

@@ -59,9 +59,10 @@ Violation pairs_of_none(const Model& model) {
     for (const core::workload::Block& block : model.architecture->blocks)
       for (const core::workload::Branch& branch : block.branches) parts.insert(branch.type);
   return fmt::format(
-      "lora_weights {}{}{}",
+      "lora_weights {}{}{}{}",
       core::join_list(*named == 0 ? core::workload::kAllLoraWeights : *named, core::workload::lora_weight_names()),
-      parts.empty() ? "" : ", parts ", fmt::join(parts, " "));
+      parts.empty() ? "" : ", and the model's parts are ", fmt::join(parts, ", "),
+      parts.empty() ? "" : "; attention and mlp are those that have pairs");
 }
 
 /// Returns the pairs of a layer that its projections have as well, those of the halves of a layer that has no gate, or
