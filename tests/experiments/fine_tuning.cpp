@@ -91,3 +91,21 @@ TEST_CASE("pairs that a model's parts do not have are refused under lora_rank, n
       Catch::Contains("block 'm': 'mamba2' has no linear layer for the pairs of lora_rank 16 with lora_weights "
                       "linear_qkv+linear_proj+linear_fc1+linear_fc2"));
 }
+
+TEST_CASE("refusals of adapters and of groups of experts say what would be right") {
+  const auto refusal = [](const std::string& model) {
+    return error_of("base:\n  model: " + model +
+                        "\n  cluster: {gpu: h100_sxm, nodes: 1, gpus_per_node: 8}\n"
+                        "  strategy: {micro_batch: 1, global_batch: 8}\n",
+                    {});
+  };
+  CHECK_THAT(refusal("{like: falcon-7b, lora_rank: 16}"),
+             Catch::EndsWith("the model's parts are parallel_attention; attention and mlp are those that have pairs"));
+  CHECK_THAT(refusal("{like: llama3-8b, lora_rank: 16, lora_magnitudes: true, dropout: true}"),
+             Catch::Contains("and no dropout, with which each layer would have to run once more: dropout true"));
+  CHECK_THAT(refusal("{like: deepseek-v3, expert_groups: 1}"),
+             Catch::Contains("change both together, as expert_groups 1 with groups_per_token 0") &&
+                 Catch::EndsWith("groups_per_token 4, expert_groups 1"));
+  CHECK_THAT(refusal("{like: deepseek-v3, expert_groups: 1, groups_per_token: 0}"),
+             !Catch::Contains("groups_per_token"));
+}
