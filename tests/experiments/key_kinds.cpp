@@ -13,6 +13,7 @@
 #include "experiments/models/read_model_config.hpp"
 #include "experiments/text/text.hpp"
 #include "tests/experiments/config_refusals.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace manyworlds;
 using namespace manyworlds::experiments;
@@ -22,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-const std::string kFolder = std::string(MANYWORLDS_SOURCE_DIR) + "/tests/experiments/models/";
+const std::string kFolder = source_folder() + "/tests/experiments/models/";
 
 /// Keys that have no influence on cost and whose values may be of any kind. There are none: every key that is known has
 /// a kind.
