@@ -86,8 +86,9 @@ std::optional<std::int64_t> tokens_read(const Network& network, const Network& n
   if (type == "convolution_1d") {
     const std::int64_t stride = option_of(*next.first, "stride"), kernel = option_of(*next.first, "kernel");
     if (network.tokens == stride * next.tokens) return stride * after;
-    if (network.tokens == stride * (next.tokens - 1) + kernel) return stride * (after - 1) + kernel;
-    return std::nullopt;
+    // Without padding, up to stride - 1 tokens at the end are read by none of the kernel's places.
+    const std::int64_t unread = network.tokens - (stride * (next.tokens - 1) + kernel);
+    return unread >= 0 && unread < stride ? std::optional(stride * (after - 1) + kernel + unread) : std::nullopt;
   }
   if (type == "convolution") {
     const std::int64_t stride = option_of(*next.first, "stride");

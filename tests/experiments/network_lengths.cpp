@@ -75,6 +75,15 @@ TEST_CASE("networks before strides have the samples that these read") {
     expected[fmt::format("features{}", i)] = frames;
   }
   CHECK(tokens_at("wav2vec2-base", 1500) == expected);
+  // 320,000 samples give 999 frames; a window's last places leave samples unread: n tokens give (n - kernel) / stride
+  // + 1.
+  const Tokens large = tokens_at("wav2vec2-large", 500);
+  for (int i = 1; i < 7; ++i) {
+    const auto [kernel, stride] = windows[6 - i];
+    const std::int64_t read = large.at(fmt::format("features{}", i));
+    CHECK((read - kernel) / stride + 1 == large.at(fmt::format("features{}", i + 1)));
+  }
+  CHECK(large.at("features7") == 500);
   // Two strides of 2 in time and in 80 channels: 400 frames are 32,000 and 8,000 positions.
   CHECK(tokens_at("conformer-ctc-large", 800) == Tokens{{"frames2", 64'000}, {"frames4", 16'000}, {"encoder", 800}});
 }
