@@ -263,14 +263,14 @@ std::string screened_text(const SearchFindings& findings, std::int64_t k, const 
   for (std::size_t row = simulated.size(); row-- > 0;)
     if (!std::isnan(simulated[row])) others.rows.erase(others.rows.begin() + static_cast<std::ptrdiff_t>(row));
   if (others.rows.empty()) return "";
-  const double best = column(findings.screened, "step_time_s").number_at(ranked(findings.screened, 1).rows.front().row);
+  const io::Column& step_s = column(findings.screened, "step_time_s");
+  const double best = step_s.number_at(others.rows.front().row);
+  for (io::Ranking::Row& row : others.rows) row.relative_gap = step_s.number_at(row.row) / best - 1;
   others.rows.resize(std::min(others.rows.size(), static_cast<std::size_t>(k - listed)));
   io::fill_differences(findings.screened, others);
   const io::RankingTable lines = io::render_table(findings.screened, others);
-  return fmt::format(
-      "\nnot simulated, by their analytic step times, which are lower bounds; differences are from the least of these, "
-      "{:.4g} s\n{}{}",
-      best, io::align_columns(lines.lines, lines.left_aligned), common_text(others, above));
+  return fmt::format("\nnot simulated, by their analytic step times, which are lower bounds\n{}{}",
+                     io::align_columns(lines.lines, lines.left_aligned), common_text(others, above));
 }
 
 }  // namespace

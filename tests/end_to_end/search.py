@@ -308,6 +308,7 @@ class Search(unittest.TestCase):
                                                              "precision' must be one of bf16,"),
                             (WORDS + ("--set", "strategy.tensor=4"), "here it is strategy.tp"),
                             (WORDS + ("--stack", "megatron"), "megatron"),
+                            (WORDS + ("--set", "fidelity=analytic"), "--packet 0 none"),
                             (WORDS + ("--sample", 10 ** 6), "valid points")):
             with self.subTest(words=words):
                 self.assertIn(said, run("search", *words, directory=self.directory, expect=2).stderr)

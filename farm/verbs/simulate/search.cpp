@@ -274,7 +274,10 @@ void write_page(const SearchFindings& found, std::int64_t k, const io::LaunchTex
 std::string search_directory_of(const cxxopts::ParseResult& parsed, const SearchInput& searched) {
   if (parsed.count("output") > 0) return required(parsed, "output");
   constexpr std::size_t kDigits = 6;
-  const std::string key = core::sharing::KeyWriter("search").text(searched.yaml).finish().hex();
+  core::sharing::KeyWriter writer("search");
+  writer.text(searched.yaml);
+  if (required(parsed, "packet") == "0") writer.text("screening alone");  // another run than that of packets
+  const std::string key = writer.finish().hex();
   return run_directory_of(parsed, searched.sweep.name) + "-" + key.substr(0, kDigits);
 }
 
@@ -358,6 +361,10 @@ int run_search(const Invocation& invocation) {
   EmitOptions emit(*parsed);
   experiments::Catalog catalog((*parsed)["catalog"].as<std::string>());
   SearchOptions search_options = read_search_options(*parsed);
+  if (is_set(search_options, "fidelity"))
+    throw core::InputError(
+        "a search screens analytically and then simulates the best; --packet N says how many, --packet 0 none",
+        "--set fidelity");
   if (experiments::is_cluster_file(search_options.cluster))
     catalog.add_cluster_file(search_options.cluster, search_options.cluster);
   const auto job = read_searched_job(*parsed, catalog, search_options);
