@@ -45,13 +45,13 @@ bool are_parts_of_phases(const io::Results& results) {
   return results.axis_names == std::vector<std::string>{"phase", "part"};
 }
 
-/// Returns the parts of phases in the order of the document.
-std::string parts_text(const io::Results& results, const std::string& run) {
+/// Returns the parts of phases in the order of the document, `most` of them.
+std::string parts_text(const io::Results& results, const std::string& run, std::size_t most) {
   const io::Table& experiments = results.experiments;
   std::vector<std::vector<std::string>> lines{{"id", "phase", "part", "step time", "tokens/s/GPU", "peak memory", ""}};
   const io::Column *time = experiments.find("step_time_s"), *rate = experiments.find("tokens_per_s_per_gpu"),
                    *memory = experiments.find("memory_peak_bytes");
-  for (std::size_t row = 0; row < experiments.rows(); ++row) {
+  for (std::size_t row = 0; row < std::min(experiments.rows(), most); ++row) {
     const std::string status = experiments.text_at("status", row);
     lines.push_back({experiments.text_at("id", row), experiments.text_at("phase", row),
                      experiments.text_at("part", row), io::format_cell(time, row), io::format_cell(rate, row),
@@ -95,7 +95,8 @@ int run_top(const Invocation& invocation) {
   if (parsed->count("json") > 0)
     std::cout << io::render_json(results, ranking);
   else if (are_parts_of_phases(results) && !asked)
-    std::cout << parts_text(results, required(*parsed, "run"));
+    std::cout << parts_text(results, required(*parsed, "run"),
+                            parsed->count("k") > 0 ? ranking.rows.size() : results.experiments.rows());
   else if (none_fits(results))
     std::cout << none_fits_text(results) << "`manyworlds explain SPEC.yaml --experiment ID` says what would fit\n";
   else
