@@ -38,7 +38,8 @@ DerivedSettings replica_settings(const Phase& phase, const WrittenSettings& writ
   derived.set(kZero, 0, "weights that each replica has whole and gathers at no step");
   merge_pairs(written.settings(), derived);
   const std::int64_t heads = written_key_heads(written), ranks = integer_of(written.settings(), kTensor, 1);
-  if (heads > 0 && heads < ranks && ranks % heads == 0)
+  const bool has_queries = integer_of(written.settings(), "model.heads", 0) % ranks == 0;  // else a rule says so
+  if (heads > 0 && heads < ranks && ranks % heads == 0 && has_queries)
     derived.set(
         kKeyHeads, ranks,
         fmt::format("{} of keys and values, which engines copy to {} tensor ranks", counted(heads, "head"), ranks));
