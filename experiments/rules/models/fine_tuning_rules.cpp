@@ -103,8 +103,8 @@ Violation frozen_part(const Model& model) {
 }
 
 Rule lora_rank_rule(std::string name, std::string reason, std::string source,
-                    Violation (*check)(const LayerBranch&, const Strategy&)) {
-  return rule(std::move(name), "model.lora_rank", std::move(reason), {std::move(source), {"architecture_fits"}},
+                    Violation (*check)(const LayerBranch&, const Strategy&), std::string key = "model.lora_rank") {
+  return rule(std::move(name), std::move(key), std::move(reason), {std::move(source), {"architecture_fits"}},
               [check](const ExperimentConfig& e) -> Violation {
                 return first_of_parts(e.configuration.model, [&](const LayerBranch& branch) -> Violation {
                   if (branch.model.lora_rank == 0) return std::nullopt;
@@ -170,7 +170,7 @@ std::vector<Rule> fine_tuning_rules() {
           "lora_weights has a pair of a layer or pairs of its projections, not both: linear_qkv or linear_q, "
           "linear_k and linear_v, as wide as keys, linear_fc1 or, with a gate, linear_fc1_gate and linear_fc1_up",
           "Megatron-Bridge, peft/canonical_lora.py, which refuses linear_qkv and linear_fc1",
-          [](const LayerBranch& branch, const Strategy&) { return mixed_projections(branch); }),
+          [](const LayerBranch& branch, const Strategy&) { return mixed_projections(branch); }, "model.lora_weights"),
       rule("frozen_parts", "model.architecture",
            "frozen is for parts of transformers and mixers: of an index of attention, of embedding tables and of parts "
            "for images it is not supported",
