@@ -123,7 +123,7 @@ const std::vector<Group>& groups() {
        "",
        "activation activation_function classifier_activation dense_act_fn hidden_act hidden_activation "
        "mamba_hidden_act mlp_hidden_act pooler_act projector_hidden_act"},
-      {{Kind::integers}, "", "deepstack_visual_indexes tdnn_dilation tdnn_dim tdnn_kernel"},
+      {{Kind::integers}, "", "compress_ratios deepstack_visual_indexes tdnn_dilation tdnn_dim tdnn_kernel"},
       {{Kind::texts},
        "architectures keys_to_ignore_at_inference",
        "layers_block_type mtp_layers_block_type yarn_only_types"},
@@ -315,6 +315,10 @@ const std::vector<Kind>* kinds_of_token(std::string_view key) {
 bool is_plain_key(std::string_view key) {
   const auto found = table().find(key);
   return found == table().end() ? kinds_of_token(key) != nullptr : found->second.plain;
+}
+
+bool is_known_key(std::string_view key) {
+  return table().contains(key) || kinds_of_token(key) != nullptr;
 }
 
 std::string wrong_kind(std::string_view key, const Node& value) {

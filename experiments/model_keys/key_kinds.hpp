@@ -13,6 +13,9 @@ namespace manyworlds::experiments::models {
 /// values, epsilons, tokens, losses.
 bool is_plain_key(std::string_view key);
 
+/// Returns whether the table has a key: some family does.
+bool is_known_key(std::string_view key);
+
 /// Returns what is wrong with the value of a key of the table: "'rope_theta' must be a number above 0, not 'high'";
 /// empty if nothing is, if the value is null, which stands for an absent key, and if the table does not have the key.
 std::string wrong_kind(std::string_view key, const import::Node& value);

@@ -131,6 +131,14 @@ void refuse_wrong_kinds(ConfigReader& reader, const Node& mapping) {
   for (const Entry& entry : mapping.entries) judge_kind(reader, entry);
 }
 
+bool refuse_misspelt_keys(ConfigReader& reader, const Node& config, const std::string& of) {
+  const std::vector<std::string> asked(reader.read().begin(), reader.read().end());
+  bool found = false;
+  for (const Entry& entry : config.entries)
+    if (!is_known_key(entry.key) && !reader.is_read(entry.key)) found |= refuse_misspelt(reader, entry, asked, of);
+  return found;
+}
+
 void judge_remaining_keys(ConfigReader& reader, const Node& config, const std::string& of) {
   std::vector<std::string> counting = carried_keys();
   counting.insert(counting.end(), reader.read().begin(), reader.read().end());

@@ -11,6 +11,10 @@ namespace manyworlds::experiments::models {
 /// Any other that is not known is noted, whatever its value.
 void judge_remaining_keys(ConfigReader& reader, const import::Node& config, const std::string& of);
 
+/// Refuses keys that are nearly one that has been asked for so far, as judge_remaining_keys() does at the end. Returns
+/// whether there are any.
+bool refuse_misspelt_keys(ConfigReader& reader, const import::Node& config, const std::string& of);
+
 /// Refuses the keys of a mapping whose values are of another kind than they have; what else they mean is not judged.
 void refuse_wrong_kinds(ConfigReader& reader, const import::Node& mapping);
 

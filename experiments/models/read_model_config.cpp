@@ -210,6 +210,17 @@ void add_left_out(const ConfigReader& reader, ModelConfig& config) {
   }
 }
 
+/// Reads the keys of a family. Where they contradict each other, a misspelt one may be why, and is told instead.
+void read_family(ConfigReader& reader, const Family& family, const Node& config, const std::string& name) {
+  try {
+    family.read(reader);
+    read_expert_groups(reader);
+  } catch (const InputError&) {
+    if (refuse_misspelt_keys(reader, config, "a " + name)) fail_refused(reader);
+    throw;
+  }
+}
+
 }  // namespace
 
 bool is_config_path(const std::string& name) {
@@ -249,7 +260,7 @@ ModelConfig parse_model_config(std::string_view text, const std::string& file, c
   if (family != nullptr) config.defaults_of = family->defaults_of;
   ConfigReader reader(*part.config, document, family == nullptr ? "" : family->defaults, config);
   refuse_unknown_layers(reader, *part.config, config.family, family == nullptr ? "" : family->layer_keys);
-  if (family != nullptr) family->read(reader), read_expert_groups(reader);
+  if (family != nullptr) read_family(reader, *family, *part.config, config.family);
   const bool has_tower = family != nullptr && member.empty() && read_tower(reader, document, config);
   if (config.family == "clip_text_model" && !has_tower)
     reader.refuse(reader.find({"model_type"}),

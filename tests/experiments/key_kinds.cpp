@@ -264,3 +264,10 @@ TEST_CASE("heads that divide no width are refused in the same words in every fam
     CHECK(refusal(keys).find(said) != std::string::npos);
   }
 }
+
+TEST_CASE("a misspelt key is told before what its default contradicts") {
+  const std::string said = refusal(R"("model_type": "qwen2", "num_attention_heads": 28, "num_key_value_head": 4)");
+  CHECK(said.find("'num_key_value_head' is not known of a qwen2; did you mean 'num_key_value_heads'?") !=
+        std::string::npos);
+  CHECK(said.find("does not divide") == std::string::npos);
+}
