@@ -98,7 +98,7 @@ TEST_CASE("each level counts alone: a layer's rows change its total by what they
   CHECK(item(totals, "layer forward")["model_us"].get<double>() == Approx(forward).epsilon(1e-9));
   CHECK_FALSE(item(totals, "layer forward").contains("submodule_us"));
   CHECK(item(totals, "qkv forward")["submodule_us"].get<double>() ==
-        Approx(1.5 * time_us(submodules, "qkv", "forward")).epsilon(1e-9));
+        Approx(1.5 * time_us(submodules, "qkv", "forward")).epsilon(0).margin(0.51e-6));  // whole picoseconds
 }
 
 TEST_CASE("what a layer takes beyond its submodules is its residual") {
