@@ -22,33 +22,30 @@ std::int64_t positions_of(const Settings& settings) {
   return 0;
 }
 
-/// Returns the tokens of a sample, if a model with these positions has fewer; 0 otherwise.
-std::int64_t tokens_beyond(const Settings& settings, const char* position, std::int64_t positions) {
+/// Returns `text` with the tokens of a sample and the positions of the model, if it has these and fewer of them; empty
+/// otherwise.
+std::string text_beyond(const Settings& settings, const char* position, fmt::string_view text) {
   const core::OptionValue* found = settings.value("model.sequence");
   const auto* tokens = found == nullptr ? nullptr : std::get_if<std::int64_t>(found);
+  const std::int64_t positions = positions_of(settings);
   const bool beyond = tokens != nullptr && positions > 0 && *tokens > positions;
-  return beyond && settings.text("model.position") == position ? *tokens : 0;
+  if (!beyond || settings.text("model.position") != position) return "";
+  return fmt::format(fmt::runtime(text), *tokens, positions);
 }
 
 }  // namespace
 
 std::string missing_positions(const Settings& settings, Scope scope) {
   if (scope == Scope::network) return "";
-  const std::int64_t positions = positions_of(settings), tokens = tokens_beyond(settings, "learned", positions);
-  if (tokens == 0) return "";
-  return fmt::format(
-      "samples of {} tokens need as many learned positions, and the model has {} "
-      "(max_position_embeddings)",
-      tokens, positions);
+  return text_beyond(settings, "learned",
+                     "samples of {} tokens need as many learned positions, and the model has {} "
+                     "(max_position_embeddings)");
 }
 
 std::string further_positions_note(const Settings& settings) {
-  const std::int64_t positions = positions_of(settings), tokens = tokens_beyond(settings, "rotary", positions);
-  if (tokens == 0) return "";
-  return fmt::format(
-      "samples of {} tokens are beyond the {} positions that the model was made for "
-      "(max_position_embeddings)",
-      tokens, positions);
+  return text_beyond(settings, "rotary",
+                     "samples of {} tokens are beyond the {} positions that the model was made for "
+                     "(max_position_embeddings)");
 }
 
 }  // namespace manyworlds::experiments
