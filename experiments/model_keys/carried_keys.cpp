@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "experiments/model_keys/activations.hpp"
+
 namespace manyworlds::experiments::models {
 namespace {
 
@@ -187,13 +189,9 @@ void add_carried(ConfigReader& reader, const Node& file, const ModelConfig& conf
   const Configuration config{reader, file, rotation, assumed_rotation};
   carry_plain(config, kPlainKeys);
   if (config_read.max_positions > 0)
-    config.carry(config.find(std::array<std::string_view, 4>{"max_position_embeddings", "n_positions",
-                                                             "max_target_positions", "max_seq_len"}),
-                 "max-position-embeddings", {std::to_string(config_read.max_positions)});
+    config.carry(config.find(kPositionKeys), "max-position-embeddings", {std::to_string(config_read.max_positions)});
   if (model.position == core::workload::Position::rotary) carry_rotation(config, model);
-  const std::string activation = text_in(file, "hidden_act");
-  if (activation == "relu2" || activation == "squared_relu" || activation == "relu_squared")
-    reader.carry("squared-relu");
+  if (function_named(text_in(file, "hidden_act")) == Function::squared_relu) reader.carry("squared-relu");
   if (model.has_experts()) carry_router(config);
 }
 

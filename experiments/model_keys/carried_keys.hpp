@@ -8,6 +8,9 @@
 
 namespace manyworlds::experiments::models {
 
+/// Keys that say how many positions a model was made for; a file has one of them.
+inline const Keys kPositionKeys{"max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"};
+
 /// Adds the arguments of Megatron-LM @d98e8a6 that positions, norms, initial values and routers of `file` are; where it
 /// lacks a key, those that the family's class of the transformers library takes for it, each with a note. What no
 /// argument says is added as config.KEY.

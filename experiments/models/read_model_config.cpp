@@ -178,9 +178,8 @@ void check_size(const core::workload::Model& model, const std::string& file) {
 void add_sequence(ConfigReader& reader, ModelConfig& config) {
   const bool learned =
       config.find("position") != nullptr && checked_model(config).position == core::workload::Position::learned;
-  const Keys keys{"max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"};
-  const std::int64_t limit = reader.integer(keys, 0);
-  const FoundKey found = reader.find(keys);
+  const std::int64_t limit = reader.integer(kPositionKeys, 0);
+  const FoundKey found = reader.find(kPositionKeys);
   if (learned && found.is_set() && limit < 1)
     reader.fail(found, fmt::format("'{}' must be 1 or more: rows of the table of positions", found.key));
   config.max_positions = limit;
