@@ -149,11 +149,14 @@ void set_group_libraries(Configuration& configuration, const Settings& settings)
   }
 }
 
-/// Sets the programs that the settings name, if their file is at hand.
+/// Sets the programs that the settings name, if their file is at hand; the machines are set already.
 void set_programs(ExperimentConfig& config, const Settings& settings) {
   config.program = from_settings(program_options(), settings, "program.");
-  if (!config.inputs) return;
-  const auto timed = timed_programs(settings, *config.inputs, config.configuration.gpu);
+  if (!config.inputs || config.program.file.empty()) return;
+  const Configuration& configuration = config.configuration;
+  programs::ClusterGpus gpus{{configuration.gpu}, configuration.kind_of_gpu};
+  gpus.of_kind.insert(gpus.of_kind.end(), configuration.other_gpus.begin(), configuration.other_gpus.end());
+  const auto timed = timed_programs(settings, *config.inputs, gpus);
   if (!timed) return;
   config.configuration.programs = {timed, &timed->programs};
   config.program_times = timed->sources;
@@ -323,13 +326,13 @@ ExperimentConfig config_of(const Settings& settings, std::shared_ptr<const Input
   config.routing_error = std::move(routing.error);
   target.gpu = from_settings(core::compute::gpu_options(), settings, "cluster.gpu.");
   set_measured_shapes(target.gpu);
-  set_programs(config, settings);
   target.transport = transport_of(settings);
   config.faults = from_settings(fault_options(), settings, "faults.");
   target.gpus_per_node = config.cluster.gpus_per_node;
   target.memory_headroom = config.cluster.memory_headroom;
   config.has_measured_kernels = names_kernel_table(settings, "cluster.gpu.");
   add_machine_kinds(config, other_nodes_of(settings, config));
+  set_programs(config, settings);
   set_strategy(config, settings);
 
   config.topology = text_of(settings, "topology");

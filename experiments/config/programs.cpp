@@ -1,5 +1,7 @@
 #include "experiments/config/programs.hpp"
 
+#include <fmt/ranges.h>
+
 #include "core/base/error.hpp"
 #include "experiments/edits/edited.hpp"
 #include "experiments/edits/replicas.hpp"
@@ -12,7 +14,13 @@ std::string key_of(const core::compute::Gpu& gpu) {
   std::string key;
   for (const auto& row : core::compute::gpu_options().rows())
     std::visit([&](const auto& value) { key += fmt::format("{} ", value); }, row.get(gpu));
-  return key;
+  return key + fmt::format("{}", gpu.speed_factor);
+}
+
+std::string key_of(const programs::ClusterGpus& gpus) {
+  std::string key;
+  for (const core::compute::Gpu& gpu : gpus.of_kind) key += key_of(gpu) + ";";
+  return key + fmt::format("{}", fmt::join(gpus.kind_of_gpu, ","));
 }
 
 /// Returns the GPU on which times were measured; nothing if it is not given.
@@ -27,11 +35,12 @@ std::optional<core::compute::Gpu> measured_on(const Settings& settings) {
 
 }  // namespace
 
-std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& source, const core::compute::Gpu& gpu,
+std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& source,
+                                                                 const programs::ClusterGpus& gpus,
                                                                  const core::compute::Gpu* measured_on) {
   const std::lock_guard lock(mutex_);
   const std::string what = fmt::format("{}\n{}\n{}", source.path, source.replicas, source.edits_path);
-  auto& timed = timed_[fmt::format("{}\n{}\n{}", what, key_of(gpu), measured_on ? key_of(*measured_on) : "")];
+  auto& timed = timed_[fmt::format("{}\n{}\n{}", what, key_of(gpus), measured_on ? key_of(*measured_on) : "")];
   if (timed) return timed;
   auto& read = read_[source.path];
   if (!read)
@@ -43,7 +52,7 @@ std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& s
     if (source.edits_text != nullptr) edits::make_edits(all, edits::parse_edits(*source.edits_text, source.edits_path));
     changed = std::make_shared<const programs::StreamPrograms>(std::move(all));
   }
-  timed = std::make_shared<const programs::TimedPrograms>(programs::timed_on(*changed, gpu, measured_on, source.path));
+  timed = std::make_shared<const programs::TimedPrograms>(programs::timed_on(*changed, gpus, measured_on, source.path));
   return timed;
 }
 
@@ -71,7 +80,7 @@ bool has_programs(const Settings& settings) {
 }
 
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
-                                                              const core::compute::Gpu& gpu) {
+                                                              const programs::ClusterGpus& gpus) {
   ProgramCache::Source source{settings.text(kProgramFile), settings.text(kProgramEdits),
                               std::get<std::int64_t>(settings.at(kProgramReplicas))};
   if (source.path.empty()) return nullptr;
@@ -83,7 +92,7 @@ std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& se
   source.text = text_of(source.path);
   if (!source.edits_path.empty()) source.edits_text = text_of(source.edits_path);
   const std::optional<core::compute::Gpu> measured = measured_on(settings);
-  return inputs.programs->get(source, gpu, measured ? &*measured : nullptr);
+  return inputs.programs->get(source, gpus, measured ? &*measured : nullptr);
 }
 
 }  // namespace manyworlds::experiments

@@ -16,7 +16,7 @@
 
 namespace manyworlds::experiments {
 
-/// Programs, timed on a GPU. Equal ones are read and timed once; may be used by several threads.
+/// Programs, timed on the GPUs of a cluster. Equal ones are read and timed once; may be used by several threads.
 class ProgramCache {
  public:
   /// Programs of a file, `replicas` times, with the edits of another one; each file has its path and its text.
@@ -27,7 +27,7 @@ class ProgramCache {
   };
   /// `measured_on` is the GPU of their times, null if that is not known. Throws InputError as parse_program_file(),
   /// add_replicas(), make_edits() and timed_on() do.
-  std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const core::compute::Gpu& gpu,
+  std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const programs::ClusterGpus& gpus,
                                                      const core::compute::Gpu* measured_on);
 
   /// Returns whether none were asked for so far.
@@ -37,7 +37,7 @@ class ProgramCache {
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;     // by path
   std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> changed_;  // by paths and replicas
-  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;     // by these and the GPUs' options
+  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;     // by these and the GPUs
 };
 
 /// Contents of the files that a sweep names, by path, and what was read from them. They are part of the sweep, so it
@@ -63,9 +63,9 @@ inline constexpr const char* kMeasuredOn = "program.measured_on";
 /// Returns whether an experiment's programs are given.
 bool has_programs(const Settings& settings);
 
-/// Returns the programs that the settings name, timed on `gpu`; null if they name none. The files must be
+/// Returns the programs that the settings name, timed on `gpus`; null if they name none. The files must be
 /// among `inputs`.
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
-                                                              const core::compute::Gpu& gpu);
+                                                              const programs::ClusterGpus& gpus);
 
 }  // namespace manyworlds::experiments

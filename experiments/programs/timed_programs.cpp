@@ -69,45 +69,40 @@ double ratio_of(ScalesWith with, const Gpu& gpu, const Gpu& other) {
          static_cast<double>(core::compute::modelled_time(product, other));
 }
 
-/// Times works one after the other, and keeps account of where the times come from.
+Gpu at_full_speed(Gpu gpu) {
+  gpu.speed_factor = 1;
+  return gpu;
+}
+
+/// Times works on a GPU one after the other, and keeps account of where the times come from.
 class Timer {
  public:
   Timer(const Gpu& gpu, const Gpu* measured_on)
-      : gpu_(gpu), measured_on_(measured_on && !run_alike(gpu, *measured_on) ? measured_on : nullptr) {}
+      : gpu_(at_full_speed(gpu)),
+        speed_factor_(gpu.speed_factor),
+        measured_on_(measured_on && !run_alike(gpu_, *measured_on) ? measured_on : nullptr) {}
 
   struct Timed {
     Time ps = 0;
     TimeBasis basis = TimeBasis::measured;
     Kernel kernel;
+    bool is_known = true;
   };
   Timed of(const KernelWork& work, const std::string& name, double ranks) {
-    Timed timed;
-    const bool has_shape = work.shape.is_known();
-    if (has_shape) timed.kernel = kernel_of(work.shape, name);
-    timed.kernel.name = name;
-    if (work.measured_us && measured_on_ == nullptr && !work.measured_at) {
-      timed.ps = in_ps(*work.measured_us);
-      sources_.measured += ranks * static_cast<double>(timed.ps);
-    } else if (work.measured_us && has_shape) {
-      const Kernel measured = kernel_of(work.measured_at.value_or(work.shape), name);
-      const double ratio =
-          static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
-          static_cast<double>(core::compute::modelled_time(measured, measured_on_ ? *measured_on_ : gpu_));
-      timed.ps = in_ps(*work.measured_us * ratio);
-      timed.basis = TimeBasis::interpolated;
-      sources_.scaled += ranks * static_cast<double>(timed.ps);
-    } else if (work.measured_us && work.scales_with) {
-      timed.ps = in_ps(*work.measured_us * (measured_on_ ? ratio_of(*work.scales_with, gpu_, *measured_on_) : 1));
-      timed.basis = TimeBasis::interpolated;
-      sources_.scaled += ranks * static_cast<double>(timed.ps);
-    } else if (has_shape) {
-      timed.ps = core::compute::modelled_time(timed.kernel, gpu_);
-      timed.basis = TimeBasis::modelled;
-      sources_.modelled += ranks * static_cast<double>(timed.ps);
-    } else {
-      has_unmeasured_ = has_unmeasured_ || !work.measured_us;
-      unknown_[name] += ranks * work.measured_us.value_or(1);
+    Timed timed = at_full_speed_of(work, name);
+    if (speed_factor_ != 1) {
+      timed.ps = core::round_half_up(static_cast<double>(timed.ps) / speed_factor_);
+      if (timed.basis == TimeBasis::measured) timed.basis = TimeBasis::interpolated;
     }
+    const auto ps = ranks * static_cast<double>(timed.ps);
+    if (!timed.is_known)
+      unknown_[name] += ranks * work.measured_us.value_or(1);
+    else if (timed.basis == TimeBasis::measured)
+      sources_.measured += ps;
+    else if (timed.basis == TimeBasis::interpolated)
+      sources_.scaled += ps;
+    else
+      sources_.modelled += ps;
     return timed;
   }
 
@@ -144,12 +139,58 @@ class Timer {
   }
 
  private:
-  const Gpu& gpu_;
+  Timed at_full_speed_of(const KernelWork& work, const std::string& name) {
+    Timed timed;
+    const bool has_shape = work.shape.is_known();
+    if (has_shape) timed.kernel = kernel_of(work.shape, name);
+    timed.kernel.name = name;
+    if (work.measured_us && measured_on_ == nullptr && !work.measured_at) {
+      timed.ps = in_ps(*work.measured_us);
+    } else if (work.measured_us && has_shape) {
+      const Kernel measured = kernel_of(work.measured_at.value_or(work.shape), name);
+      const double ratio =
+          static_cast<double>(core::compute::modelled_time(timed.kernel, gpu_)) /
+          static_cast<double>(core::compute::modelled_time(measured, measured_on_ ? *measured_on_ : gpu_));
+      timed.ps = in_ps(*work.measured_us * ratio);
+      timed.basis = TimeBasis::interpolated;
+    } else if (work.measured_us && work.scales_with) {
+      timed.ps = in_ps(*work.measured_us * (measured_on_ ? ratio_of(*work.scales_with, gpu_, *measured_on_) : 1));
+      timed.basis = TimeBasis::interpolated;
+    } else if (has_shape) {
+      timed.ps = core::compute::modelled_time(timed.kernel, gpu_);
+      timed.basis = TimeBasis::modelled;
+    } else {
+      has_unmeasured_ = has_unmeasured_ || !work.measured_us;
+      timed.is_known = false;
+    }
+    return timed;
+  }
+
+  Gpu gpu_;
+  double speed_factor_;
   const Gpu* measured_on_;
   TimeSources sources_;
   std::map<std::string, double> unknown_;  // us of all ranks, or how often if it has none, by name
   bool has_unmeasured_ = false;
 };
+
+bool has_time(const StreamOp& op) {
+  if (const auto* kernel = std::get_if<KernelWork>(&op.work)) return kernel->measured_us.has_value();
+  const auto* copy = std::get_if<CopyWork>(&op.work);
+  return copy != nullptr && copy->measured_us.has_value();
+}
+
+/// Throws InputError if there are measured times and GPUs that do not run kernels alike, of which these could be.
+void check_times_are_of_all(const StreamPrograms& programs, const ClusterGpus& gpus, const std::string& what) {
+  const Gpu first = at_full_speed(gpus.of_kind.front());
+  if (std::all_of(gpus.of_kind.begin(), gpus.of_kind.end(),
+                  [&](const Gpu& gpu) { return run_alike(at_full_speed(gpu), first); }))
+    return;
+  for (const RankProgram& program : programs.programs)
+    if (std::any_of(program.ops.begin(), program.ops.end(), has_time))
+      throw core::InputError(
+          "has measured times, and on GPUs of several kinds it must be known on which; give program.measured_on", what);
+}
 
 /// Returns what the streams of a program are to a step. Named streams are the step's own of that name; where none is
 /// the compute stream, that with the most kernel time is.
@@ -288,24 +329,37 @@ class ProgramTimer {
 
 }  // namespace
 
-TimedPrograms timed_on(const StreamPrograms& programs, const Gpu& gpu, const Gpu* measured_on,
+TimedPrograms timed_on(const StreamPrograms& programs, const ClusterGpus& gpus, const Gpu* measured_on,
                        const std::string& what) {
+  if (measured_on == nullptr) check_times_are_of_all(programs, gpus, what);
+  const ProgramsByKind by_kind = programs_by_kind(programs, gpus);
   TimedPrograms result;
   core::workload::GivenPrograms& given = result.programs;
-  given.ranks = std::make_shared<const core::workload::GivenRanks>(programs.ranks);
+  auto ranks = std::make_shared<core::workload::GivenRanks>(programs.ranks);
+  ranks->program_of_rank = by_kind.program_of_rank;
+  given.ranks = std::move(ranks);
   given.slowed = programs.slowed;
   given.units_to_move = programs.units_to_move, given.units_to_reduce = programs.units_to_reduce;
   given.is_synchronised = programs.is_synchronised;
   given.tokens_per_step = programs.tokens_per_step;
-  std::vector<double> ranks(programs.programs.size());
-  for (const std::uint32_t program : programs.ranks.program_of_rank) ++ranks[program];
-  Timer timer(gpu, measured_on);
-  for (std::size_t i = 0; i < programs.programs.size(); ++i)
-    ProgramTimer(programs, programs.programs[i], given, timer, ranks[i]).add();
-  timer.check(what);
-  result.sources = timer.sources();
+  std::vector<Timer> timers;
+  for (const Gpu& gpu : gpus.of_kind) timers.emplace_back(gpu, measured_on);
+  for (std::size_t i = 0; i < by_kind.program.size(); ++i)
+    ProgramTimer(programs, programs.programs[by_kind.program[i]], given, timers[by_kind.kind[i]], by_kind.ranks[i])
+        .add();
+  for (const Timer& timer : timers) {
+    timer.check(what);
+    result.sources.measured += timer.sources().measured;
+    result.sources.scaled += timer.sources().scaled;
+    result.sources.modelled += timer.sources().modelled;
+  }
   given.set_key();
   return result;
+}
+
+TimedPrograms timed_on(const StreamPrograms& programs, const Gpu& gpu, const Gpu* measured_on,
+                       const std::string& what) {
+  return timed_on(programs, ClusterGpus{{gpu}, {}}, measured_on, what);
 }
 
 }  // namespace manyworlds::experiments::programs

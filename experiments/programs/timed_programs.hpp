@@ -6,6 +6,7 @@
 
 #include "core/compute/gpu.hpp"
 #include "core/workload/build/given_programs.hpp"
+#include "experiments/programs/cluster_gpus.hpp"
 #include "experiments/programs/stream_program.hpp"
 
 namespace manyworlds::experiments::programs {
@@ -22,10 +23,15 @@ struct TimedPrograms {
   TimeSources sources;
 };
 
-/// Times programs on `gpu`. `measured_on` is the GPU of their measured times; null: this one. Measured times stand
-/// where the cost model has both run kernels alike. Otherwise kernels with a time and a shape are scaled by the ratio
-/// of their modelled times, those with bytes alone as kernels that move these. Throws core::InputError, as `what`, if
-/// some kernels have neither then, with the names of those that take the most time.
+/// Times programs on the GPUs of their ranks; ranks of one program on several kinds get one for each. `measured_on` is
+/// the GPU of their measured times; null: the one kind that there is, at full speed. Measured times stand where the
+/// cost model has both run kernels alike. Otherwise kernels with a time and a shape are scaled by the ratio of their
+/// modelled times, those with bytes alone as kernels that move these; on a GPU of another speed factor all take as much
+/// longer. Throws core::InputError, as `what`, if some kernels have neither then, with the names of those that take the
+/// most time, and if there are times, several kinds, and no `measured_on`.
+TimedPrograms timed_on(const StreamPrograms& programs, const ClusterGpus& gpus, const core::compute::Gpu* measured_on,
+                       const std::string& what);
+/// The same where all GPUs are alike.
 TimedPrograms timed_on(const StreamPrograms& programs, const core::compute::Gpu& gpu,
                        const core::compute::Gpu* measured_on, const std::string& what);
 

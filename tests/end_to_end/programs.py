@@ -187,6 +187,22 @@ class Programs(unittest.TestCase):
                               ("optimizer", "adam")}, names)
         self.assertIn(f"critical path: {path['operations']} operations", run(*words, directory=self.directory).stdout)
 
+    def test_a_slow_gpu_slows_kernels_and_who_waits_for_it(self):
+        """A kernel takes the inverse of its GPU's share as long; the other rank meets it in the collective behind."""
+        two = [{"manyworlds_program": 1, "name": "two", "gpu": "h100_sxm"}, {"dimension": "all", "part": "exposed_dp"},
+               {"groups": "all", "ranks": [[0, 1]]}, {"program": "p", "ranks": "0-1", "streams": ["compute"]},
+               {"kernel": "unknown", "us": 1000, "stream": "compute"},
+               {"collective": "all_reduce", "in": "all", "bytes": 1 << 20, "stream": "compute"}]
+        (self.directory / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in two))
+        (self.directory / "two.yaml").write_text(
+            "name: two\nbase:\n  program: {file: two.jsonl}\n"
+            "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 1, nic_gbps: 400}\n  topology: one_switch\n"
+            "axes:\n  faults.slow_gpus: ['', 'gpu1=0.8', 'gpu0=0.5, gpu1=0.8']\nobjective: step_time_s\n")
+        run("sweep", "two.yaml", "-j", 1, directory=self.directory)
+        steps = dict(self.rows("two", "faults.slow_gpus", "step_time_ps"))
+        self.assertEqual(steps["gpu1=0.8"] - steps[""], 250_000_000)
+        self.assertEqual(steps["gpu0=0.5, gpu1=0.8"] - steps[""], 1_000_000_000)
+
     def test_another_gpu_needs_shapes(self):
         (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1))
         (self.directory / "a.yaml").write_text(FABRICS.replace("h100_sxm", "a100_80"))
@@ -361,9 +377,10 @@ class Programs(unittest.TestCase):
         (self.directory / "small.yaml").write_text(FABRICS.replace("nodes: 4", "nodes: 2"))
         error = run("sweep", "small.yaml", directory=self.directory, expect=2).stderr
         self.assertIn("program_ranks", error)
-        mixed = "nodes: 4, second: {nodes: 2, gpu: a100_80, nic_gbps: 200}"
+        mixed = "nodes: 3, second: {nodes: 1, gpu: a100_80, nic_gbps: 200}"
         (self.directory / "mixed.yaml").write_text(FABRICS.replace("nodes: 4", mixed))
-        self.assertIn("program_machines", run("sweep", "mixed.yaml", directory=self.directory, expect=2).stderr)
+        error = run("sweep", "mixed.yaml", directory=self.directory, expect=2).stderr
+        self.assertIn("3 kernels have a time on another GPU, and no shape", error)
         (self.directory / "job.jsonl").write_text("{\"manyworlds_program\":1}\n{\"kernel\":1}\n")
         error = run("sweep", "small.yaml", directory=self.directory, expect=2).stderr
         self.assertIn("job.jsonl:2:", error)

@@ -169,6 +169,49 @@ TEST_CASE("batched matrix products are timed with their own type") {
   CHECK(time_of("fp32") == compute::modelled_time(single, gpu));
 }
 
+TEST_CASE("ranks of one program are timed on the kind of GPU that each is on") {
+  const std::string text =
+      "{\"manyworlds_program\":1,\"name\":\"mixed\",\"gpu_of_rank\":[3,0,1,2]}\n"
+      "{\"program\":\"p\",\"ranks\":\"0-2\",\"streams\":[\"7\"]}\n"
+      "{\"kernel\":\"mul\",\"gemm\":[4096,4096,4096,1],\"us\":1000,\"stream\":\"7\"}\n"
+      "{\"kernel\":\"add\",\"bytes\":100000000,\"stream\":\"7\"}\n"
+      "{\"copy\":\"host_to_device\",\"us\":50,\"stream\":\"7\"}\n"
+      "{\"program\":\"q\",\"ranks\":\"3\",\"streams\":[\"7\"]}\n"
+      "{\"copy\":\"host_to_device\",\"us\":50,\"stream\":\"7\"}\n";
+  const StreamPrograms programs = parse_program_file(text, "p.jsonl");
+  ClusterGpus gpus{{config_of(Cluster(), 1, 1, 1).gpu}, {0, 1, 2, 2}};
+  gpus.of_kind.resize(3, gpus.of_kind.front());
+  gpus.of_kind[1].speed_factor = 0.8;
+  gpus.of_kind[2].matrix_tflops /= 2, gpus.of_kind[2].memory_gb_per_s /= 3;
+  const compute::Gpu& first = gpus.of_kind.front();
+
+  // Rank 0 is on GPU 3, of the third kind; ranks 1 and 2 are on GPUs 0 and 1; rank 3 is on GPU 2, of the third.
+  const workload::GivenPrograms given = timed_on(programs, gpus, &first, "p.jsonl").programs;
+  CHECK(given.ranks->program_of_rank == std::vector<std::uint32_t>{2, 0, 1, 3});
+  const auto ps = [&](std::size_t program, std::size_t op) {
+    return given.programs[program].ops[op].kernel()->duration_ps;
+  };
+  const compute::Kernel product = compute::gemm("", 4096, 4096, 4096), sum = compute::memory_bound("", 100'000'000);
+  const Time us = 1'000'000;
+  CHECK(ps(0, 0) == 1000 * us);
+  CHECK(ps(1, 0) == 1250 * us);
+  CHECK(std::abs(static_cast<double>(ps(2, 0)) -
+                 1e9 * static_cast<double>(compute::modelled_time(product, gpus.of_kind[2])) /
+                     static_cast<double>(compute::modelled_time(product, first))) <= 1);
+  for (std::size_t kind = 0; kind < 3; ++kind) CHECK(ps(kind, 1) == compute::modelled_time(sum, gpus.of_kind[kind]));
+  CHECK(ps(0, 2) == 50 * us);
+  CHECK(ps(1, 2) == 50 * us);  // no kernel
+  CHECK(ps(2, 2) == ps(3, 0));
+
+  // At one full speed nobody needs to know where they were measured, otherwise it must be said.
+  CHECK(
+      error_of([&] { timed_on(programs, gpus, nullptr, "p.jsonl"); }) ==
+      "p.jsonl: has measured times, and on GPUs of several kinds it must be known on which; give program.measured_on");
+  gpus.kind_of_gpu = {0, 1, 0, 0}, gpus.of_kind.resize(2);
+  CHECK(timed_on(programs, gpus, nullptr, "p.jsonl").programs.ranks->program_of_rank ==
+        std::vector<std::uint32_t>{0, 0, 1, 2});
+}
+
 TEST_CASE("what is wrong in a program file is said with its line") {
   CHECK(refusal_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
   CHECK(refusal_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");

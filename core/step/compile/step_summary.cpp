@@ -115,8 +115,7 @@ void write_machines(sharing::KeyWriter& writer, const Configuration& configurati
     writer.real(gpu.speed_factor);
   }
   const ParallelConfig parallel = parallel_config_of(configuration);
-  const std::int64_t ranks = parallel.tp * parallel.cp * parallel.dp * parallel.pp;
-  for (const RankId rank : IdRange<RankId>(ranks))
+  for (const RankId rank : IdRange<RankId>(parallel.ranks()))
     writer.integer(parallel.kind_of_gpu.at(gpu_of(parallel, rank).value()));
 }
 
@@ -144,6 +143,7 @@ void write_configuration(sharing::KeyWriter& writer, const Configuration& config
   if (configuration.programs) {
     writer.text("programs").key(configuration.programs->key);
     write_options(writer, compute::gpu_options().read(configuration.gpu));
+    write_machines(writer, configuration);
     return;
   }
   write_options(writer, model_values(configuration.model));

@@ -67,8 +67,6 @@ workload::GivenPrograms as_given(const Configuration& configuration, const RankL
   if (configuration.model.has_experts() && strategy.ep > 1 &&
       strategy.stack.dispatcher != workload::Dispatcher::all_to_all)
     throw InputError("a program has no form for the exchange of tokens but all_to_all", "strategy.stack.dispatcher");
-  MANYWORLDS_CHECK(!configuration.is_mixed(), "programs are of one kind of GPU, not of {}",
-                   1 + configuration.other_gpus.size());
   const Dimensions dimensions(layout);
   workload::GivenPrograms given;
   given.programs = build_programs(configuration, layout.classes());

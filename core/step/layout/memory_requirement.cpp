@@ -11,21 +11,38 @@ double usable_memory_gib(const Configuration& configuration, const compute::Gpu&
   return gpu.memory_gib * (1 - configuration.memory_headroom);
 }
 
+namespace {
+
+memory::Footprint footprint_of(const Configuration& configuration, const compute::Gpu& gpu,
+                               const workload::RankClass& rank_class) {
+  if (!configuration.programs) return memory::footprint(configuration.model, configuration.strategy, gpu, rank_class);
+  memory::Footprint allocated;
+  allocated.program = configuration.programs->peak_bytes(static_cast<std::uint32_t>(rank_class.stage));
+  return allocated;
+}
+
+/// Returns the classes of ranks, each of one GPU, whose footprints may differ.
+std::vector<workload::RankClass> classes_to_fit(const Configuration& configuration) {
+  std::vector<workload::RankClass> classes;
+  if (configuration.is_mixed())
+    for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) classes.push_back(rank_class);
+  else
+    for (std::size_t i = 0; i < configuration.programs->programs.size(); ++i)
+      classes.emplace_back(static_cast<std::int64_t>(i));
+  return classes;
+}
+
+}  // namespace
+
 MemoryRequirement memory_requirement_of(const Configuration& configuration) {
+  if (!configuration.programs && !configuration.is_mixed())
+    return {memory::peak(configuration.model, configuration.strategy, configuration.gpu),
+            usable_memory_gib(configuration, configuration.gpu)};
   MemoryRequirement tightest{{}, usable_memory_gib(configuration, configuration.gpu)};
-  if (configuration.programs) {
-    for (std::uint32_t program = 0; program < configuration.programs->programs.size(); ++program)
-      tightest.required.program = std::max(tightest.required.program, configuration.programs->peak_bytes(program));
-    return tightest;
-  }
-  if (!configuration.is_mixed()) {
-    tightest.required = memory::peak(configuration.model, configuration.strategy, configuration.gpu);
-    return tightest;
-  }
   bool any = false;
-  for (const auto& [rank_class, ranks] : classes_of(parallel_config_of(configuration))) {
+  for (const workload::RankClass& rank_class : classes_to_fit(configuration)) {
     const compute::Gpu& gpu = configuration.gpu_of(rank_class);
-    const MemoryRequirement candidate{memory::footprint(configuration.model, configuration.strategy, gpu, rank_class),
+    const MemoryRequirement candidate{footprint_of(configuration, gpu, rank_class),
                                       usable_memory_gib(configuration, gpu)};
     const auto free_bytes = [](const MemoryRequirement& demand) {
       return demand.memory_bytes() - demand.required.total();

@@ -58,6 +58,7 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
     ParallelConfig parallel;
     parallel.gpus_per_node = configuration.gpus_per_node;
     parallel.depends_on_network = depends_on_network(configuration);
+    parallel.kind_of_gpu = configuration.kind_of_gpu;
     parallel.given = configuration.programs->ranks;
     return parallel;
   }
@@ -89,11 +90,11 @@ ParallelConfig parallel_config_of(const Configuration& configuration) {
 namespace {
 
 workload::RankClass class_of(const ParallelConfig& parallel, RankId rank) {
-  if (parallel.given) return {parallel.given->program_of_rank[rank.value()]};
+  const std::uint32_t kind = parallel.kind_of_gpu.empty() ? 0 : parallel.kind_of_gpu.at(gpu_of(parallel, rank).value());
+  if (parallel.given) return {parallel.given->program_of_rank[rank.value()], 0, kind};
   const std::int64_t per_stage = parallel.tp * parallel.cp * parallel.dp;
   const std::int64_t expert_rank = rank.value() % per_stage / parallel.etp % parallel.ep;
-  return {rank.value() / per_stage, parallel.expert_ranks_differ ? expert_rank : 0,
-          parallel.kind_of_gpu.empty() ? 0 : parallel.kind_of_gpu.at(gpu_of(parallel, rank).value())};
+  return {rank.value() / per_stage, parallel.expert_ranks_differ ? expert_rank : 0, kind};
 }
 
 std::vector<workload::RankClass> keys_of(const std::map<workload::RankClass, std::uint32_t>& classes) {
@@ -136,6 +137,8 @@ RankLayout::RankLayout(const ParallelConfig& parallel, std::shared_ptr<network::
       writer_(router_->graph()) {
   const std::uint32_t rank_count = per_stage_ * static_cast<std::uint32_t>(parallel.pp);
   MANYWORLDS_CHECK(rank_count <= router_->graph().gpus, "{} ranks on {} GPUs", rank_count, router_->graph().gpus);
+  for (std::uint32_t i = 0; i < classes_.size() && parallel.given; ++i)
+    MANYWORLDS_CHECK(classes_[i].stage == i, "program {} is run on GPUs of several kinds", classes_[i].stage);
   gpu_of_.resize(rank_count);
   class_sizes_.assign(classes_.size(), 0);
   for (const RankId rank : rank_ids()) {

@@ -32,11 +32,6 @@ std::vector<Rule> program_rules() {
              return fmt::format("{} ranks, GPUs up to number {}, of {}", programs->ranks->program_of_rank.size(),
                                 gpus_of(*programs->ranks) - 1, e.cluster.gpus());
            }),
-      rule("program_machines", "program.file", "given programs run on machines of one kind", {kConstruction},
-           [](const ExperimentConfig& e) -> Violation {
-             if (!e.configuration.programs || !e.configuration.is_mixed()) return std::nullopt;
-             return fmt::format("{} kinds", 1 + e.configuration.other_gpus.size());
-           }),
   };
 }
 

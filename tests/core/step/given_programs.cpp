@@ -73,3 +73,18 @@ TEST_CASE("given programs are composed as they are coupled") {
                          run_configuration(given, step::Composition::coupled));
   }
 }
+
+TEST_CASE("given programs on GPUs of several kinds have the step of what they are from") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    step::Configuration configuration = draw_configuration(seed);
+    if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+    compute::Gpu slower = configuration.gpu, other = configuration.gpu;
+    slower.speed_factor = 0.7;
+    other.matrix_tflops /= 2, other.memory_gb_per_s /= 3, other.communication_slowdown = 0.2;
+    configuration.other_gpus = {slower, other};
+    for (std::uint32_t gpu = 0; gpu < configuration.graph->gpus; ++gpu)
+      configuration.kind_of_gpu.push_back(static_cast<std::uint32_t>((seed * 7 + gpu * gpu * 5) % 11 % 3));
+    require_same_step(configuration);
+  }
+}
