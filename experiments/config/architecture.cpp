@@ -242,7 +242,7 @@ std::shared_ptr<const Model> model_of_part(const Model& model, const BlockSpec& 
 /// A network may have other heads than the model, whose number of those of keys it then has still.
 void check_heads(const BlockSpec& block, const LayerPart& part, const Model& model) {
   for (const core::workload::ShardedSize& size : part.sharded_sizes(model))
-    if (size.name == "kv_heads" && model.heads % std::max<std::int64_t>(size.size, 1) != 0)
+    if (size.is_of_keys && model.heads % std::max<std::int64_t>(size.size, 1) != 0)
       throw InputError(fmt::format("block '{}': kv_heads {} do not divide heads {}; a network has kv_heads of its own",
                                    block.name, size.size, model.heads));
 }

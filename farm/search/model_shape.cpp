@@ -39,7 +39,7 @@ core::OptionSet values_of(const SearchedJob& job) {
 /// Whether a size is that of heads of keys, of which twice as many ranks could share each.
 bool shares_heads(const core::workload::Branch& branch, const core::workload::ShardedSize& size) {
   const auto* shares = dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get());
-  return shares != nullptr && size.name == "kv_heads" &&
+  return shares != nullptr && size.is_of_keys &&
          shares->unshared_key_heads(*branch.model, core::workload::Strategy(), 2 * size.size).empty();
 }
 

@@ -14,6 +14,7 @@
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/context_sizes.hpp"
+#include "core/workload/operators/key_heads.hpp"
 
 namespace manyworlds::core::workload {
 namespace {
@@ -41,7 +42,7 @@ class JointAttention final : public LayerPart, public DividesInContext {
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
-    return {{"heads", model.heads}, {"kv_heads", model.kv()}, {"text", streams_.text}};
+    return {{"heads", model.heads}, heads_of_keys(model), {"text", streams_.text}};
   }
 
   PartFormulas formulas(const Model& model) const override {

@@ -11,6 +11,7 @@
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/feed_forward_network.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/operators/part.hpp"
 
 namespace manyworlds::core::workload {
@@ -46,7 +47,7 @@ class ParallelBlockPart final : public LayerPart {
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
-    return {{"heads", model.heads}, {"kv_heads", model.kv()}, {"ffn_hidden", model.ffn()}};
+    return {{"heads", model.heads}, heads_of_keys(model), {"ffn_hidden", model.ffn()}};
   }
 
   PartFormulas formulas(const Model& model) const override {

@@ -31,6 +31,7 @@ struct ShardedSize {
   std::string_view name;
   std::int64_t size = 0;
   ShardAxis axis = ShardAxis::tensor;
+  bool is_of_keys = false;  // heads of keys and values, of which a SharesKeyHeads may have less than ranks
 };
 
 /// Names and modules of the norm before a part and of the sum with the residual stream behind it.

@@ -7,6 +7,10 @@
 
 namespace manyworlds::core::workload {
 
+ShardedSize heads_of_keys(const Model& model) {
+  return {"kv_heads", model.kv(), ShardAxis::tensor, true};
+}
+
 std::string unshared_key_heads(const Model& model, const Strategy& strategy, std::int64_t ranks) {
   const std::int64_t heads = model.kv();
   if (heads % ranks == 0) return "";

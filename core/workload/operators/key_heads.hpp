@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <string>
 
+#include "core/workload/model/layer_part.hpp"
 #include "core/workload/model/model.hpp"
 #include "core/workload/operators/operator.hpp"
 #include "core/workload/strategy/rank_shapes.hpp"
 #include "core/workload/strategy/strategy.hpp"
 
 namespace manyworlds::core::workload {
+
+/// Returns the heads of keys and values of a part as a size that ranks divide.
+ShardedSize heads_of_keys(const Model& model);
 
 /// What a LayerPart is, besides, whose tensor-parallel ranks may outnumber its heads of keys.
 class SharesKeyHeads {

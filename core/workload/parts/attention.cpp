@@ -68,7 +68,7 @@ class SelfAttention final : public LayerPart, public SharesKeyHeads {
   }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
-    return {{"heads", model.heads}, {"kv_heads", model.kv()}};
+    return {{"heads", model.heads}, heads_of_keys(model)};
   }
 
   /// A gate's columns do not stand in the groups that ranks take.

@@ -11,6 +11,7 @@
 #include "core/workload/operators/attention_core.hpp"
 #include "core/workload/operators/context_exchange.hpp"
 #include "core/workload/operators/context_sizes.hpp"
+#include "core/workload/operators/key_heads.hpp"
 #include "core/workload/operators/part.hpp"
 #include "core/workload/parts/attention.hpp"
 
@@ -66,7 +67,7 @@ class CrossAttentionPart final : public LayerPart, public DividesInContext {
   bool reads_other_network() const override { return true; }
 
   std::vector<ShardedSize> sharded_sizes(const Model& model) const override {
-    return {{"heads", model.heads}, {"kv_heads", model.kv()}};
+    return {{"heads", model.heads}, heads_of_keys(model)};
   }
 
   PartFormulas formulas(const Model& model) const override {

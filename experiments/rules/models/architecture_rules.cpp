@@ -52,7 +52,7 @@ Violation undivided_size(const Architecture& architecture, const Strategy& strat
   return first_violation(architecture, [&](const Block& block, const Branch& branch) -> Violation {
     const auto* shares = dynamic_cast<const core::workload::SharesKeyHeads*>(branch.part.get());
     for (const ShardedSize& size : branch.part->sharded_sizes(*branch.model)) {
-      if (shares != nullptr && size.name == "kv_heads") continue;
+      if (shares != nullptr && size.is_of_keys) continue;
       const Ranks ranks =
           ranks_of(size.axis, core::workload::weight_ranks(strategy, branch.part->data_part()), strategy);
       if (size.size % ranks.count != 0)
