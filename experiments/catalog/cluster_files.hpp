@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/config/settings_map.hpp"
+#include "experiments/keys/settings_map.hpp"
 
 namespace manyworlds::experiments {
 

@@ -4,8 +4,8 @@
 
 #include "core/base/error.hpp"
 #include "experiments/catalog/calibration.hpp"
-#include "experiments/config/architecture.hpp"
 #include "experiments/config/config_schema.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/tree/scalar.hpp"
 

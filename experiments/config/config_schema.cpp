@@ -5,11 +5,11 @@
 
 #include "core/network/transports/registry.hpp"
 #include "experiments/config/collective_groups.hpp"
-#include "experiments/config/documents.hpp"
 #include "experiments/config/experiment_config.hpp"
-#include "experiments/config/expert_routing.hpp"
-#include "experiments/config/inputs.hpp"
-#include "experiments/config/measured_shapes.hpp"
+#include "experiments/key_contents/documents.hpp"
+#include "experiments/key_contents/expert_routing.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
+#include "experiments/key_contents/named_tables.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -163,57 +163,6 @@ const Section& catalog_section(const std::string& kind) {
   const Section* found = find_catalog_section(config_schema(), kind);
   MANYWORLDS_CHECK(found, "no branch is filled by '{}'", kind);
   return *found;
-}
-
-bool has_default(const OptionInfo& option) {
-  if (const auto* integral = std::get_if<std::int64_t>(&option.default_value))
-    return static_cast<double>(*integral) >= option.minimum && static_cast<double>(*integral) <= option.maximum;
-  if (const auto* floating = std::get_if<double>(&option.default_value))
-    return *floating >= option.minimum && *floating <= option.maximum;
-  const auto* text = std::get_if<std::string>(&option.default_value);
-  return text == nullptr || !text->empty() || option.choices.empty();
-}
-
-bool is_file(const OptionInfo& option) {
-  return option.unit == "file";
-}
-
-const OptionInfo* find_option(const std::vector<OptionInfo>& options, const std::string& name) {
-  for (const OptionInfo& info : options)
-    if (info.name == name) return &info;
-  return nullptr;
-}
-
-const Section* find_section(const std::vector<Section>& subsections, const std::string& name) {
-  for (const Section& section : subsections)
-    if (section.name == name) return &section;
-  return nullptr;
-}
-
-const Choice* find_choice(const Section& section, const std::string& name) {
-  for (const Choice& candidate : section.choices)
-    if (candidate.name == name) return &candidate;
-  return nullptr;
-}
-
-const Choice* choice_named(const Section& section, std::string typed) {
-  std::replace(typed.begin(), typed.end(), '-', '_');
-  if (const Choice* exact = find_choice(section, typed)) return exact;
-  for (const Choice& candidate : section.choices)
-    if (std::count(candidate.also_called.begin(), candidate.also_called.end(), typed) > 0) return &candidate;
-  return nullptr;
-}
-
-std::vector<std::string> names_in(const Section& section) {
-  std::vector<std::string> names;
-  for (const Section& child : section.subsections) names.push_back(child.name);
-  for (const OptionInfo& info : section.options) names.push_back(info.name);
-  for (const Choice& candidate : section.choices) names.push_back(candidate.name);
-  return names;
-}
-
-std::string join_key(const std::string& path, const std::string& name) {
-  return path.empty() ? name : path + "." + name;
 }
 
 }  // namespace manyworlds::experiments

@@ -6,14 +6,14 @@
 
 #include "core/network/transports/registry.hpp"
 #include "core/workload/model/fine_tuning.hpp"
-#include "experiments/config/architecture.hpp"
 #include "experiments/config/collective_groups.hpp"
 #include "experiments/config/config_schema.hpp"
-#include "experiments/config/documents.hpp"
-#include "experiments/config/expert_routing.hpp"
-#include "experiments/config/inputs.hpp"
-#include "experiments/config/measured_shapes.hpp"
 #include "experiments/config/stage_split.hpp"
+#include "experiments/key_contents/architecture.hpp"
+#include "experiments/key_contents/documents.hpp"
+#include "experiments/key_contents/expert_routing.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
+#include "experiments/key_contents/named_tables.hpp"
 
 namespace manyworlds::experiments {
 namespace {

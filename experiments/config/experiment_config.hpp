@@ -8,12 +8,12 @@
 #include "core/base/options.hpp"
 #include "core/step/layout/configuration.hpp"
 #include "experiments/config/machines.hpp"
-#include "experiments/config/programs.hpp"
-#include "experiments/config/settings_map.hpp"
 #include "experiments/costs/power.hpp"
 #include "experiments/costs/price.hpp"
 #include "experiments/costs/training.hpp"
 #include "experiments/faults/faults.hpp"
+#include "experiments/key_contents/programs.hpp"
+#include "experiments/keys/settings_map.hpp"
 #include "topologies/fabrics/registry.hpp"
 
 namespace manyworlds::experiments {

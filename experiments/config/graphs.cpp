@@ -8,8 +8,8 @@
 #include "experiments/clusters/fabric_file.hpp"
 #include "experiments/clusters/host_graph.hpp"
 #include "experiments/clusters/node_list.hpp"
-#include "experiments/config/config_schema.hpp"
 #include "experiments/import/topology.hpp"
+#include "experiments/keys/section.hpp"
 #include "topologies/parts/shared_nics.hpp"
 
 namespace manyworlds::experiments {

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "core/step/layout/layer_split.hpp"
-#include "experiments/config/inputs.hpp"
+#include "experiments/key_contents/named_tables.hpp"
 
 namespace manyworlds::experiments {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/config/settings_map.hpp"
 #include "experiments/jobs/job.hpp"
+#include "experiments/keys/settings_map.hpp"
 
 namespace manyworlds::experiments::jobs {
 

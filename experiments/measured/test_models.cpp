@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 
 namespace manyworlds::experiments::measured {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/compute/gemm_shapes.hpp"
-#include "experiments/config/measured_shapes.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
 #include "experiments/measured_kernels/kernels.hpp"
 
 namespace manyworlds::experiments::measured {

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/workload/layer/layer_parameters.hpp"
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments::models {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "core/workload/layer/layer_parameters.hpp"
-#include "experiments/config/architecture.hpp"
 #include "experiments/decoders/families.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/model_keys/carried_keys.hpp"
 #include "experiments/model_keys/config_reader.hpp"
 #include "experiments/model_keys/expert_groups.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/config/settings_map.hpp"
+#include "experiments/keys/settings_map.hpp"
 #include "experiments/phase_files/phases_file.hpp"
 
 namespace manyworlds::experiments::phases {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_hints.hpp"
 #include "experiments/settings/key_names.hpp"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
 #include "experiments/text/nearest.hpp"

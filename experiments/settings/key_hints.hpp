@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/config/config_schema.hpp"
+#include "experiments/keys/section.hpp"
 #include "experiments/tree/yaml.hpp"
 
 namespace manyworlds::experiments {

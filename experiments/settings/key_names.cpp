@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/config/config_schema.hpp"
 #include "experiments/settings/key_hints.hpp"
 
 namespace manyworlds::experiments {

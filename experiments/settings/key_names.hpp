@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/keys/section.hpp"
 
 namespace manyworlds::experiments {
 

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "experiments/config/architecture.hpp"
-#include "experiments/config/config_schema.hpp"
+#include "experiments/key_contents/architecture.hpp"
+#include "experiments/keys/section.hpp"
 #include "experiments/settings/practice.hpp"
 
 namespace manyworlds::experiments {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/config/config_schema.hpp"
 #include "experiments/tree/scalar.hpp"
 
 namespace manyworlds::experiments {

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"
 
 namespace manyworlds::experiments {

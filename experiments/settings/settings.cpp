@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/settings/key_aliases.hpp"
 #include "experiments/settings/key_names.hpp"
 #include "experiments/settings/network_lengths.hpp"

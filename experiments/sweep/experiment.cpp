@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "experiments/config/inputs.hpp"
+#include "experiments/key_contents/named_tables.hpp"
 
 namespace manyworlds::experiments {
 

@@ -7,6 +7,7 @@
 
 #include "experiments/catalog/cluster_files.hpp"
 #include "experiments/config/inputs.hpp"
+#include "experiments/key_contents/named_tables.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "experiments/settings/network_lengths.hpp"
 #include "experiments/settings/required_settings.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/compute/measured.hpp"
-#include "experiments/config/config_schema.hpp"
+#include "experiments/keys/section.hpp"
 
 namespace manyworlds::farm {
 namespace {

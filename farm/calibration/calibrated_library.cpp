@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/collective/library/library.hpp"
-#include "experiments/config/config_schema.hpp"
 #include "farm/net/net_collective.hpp"
 #include "farm/validation/predicted_collectives.hpp"
 

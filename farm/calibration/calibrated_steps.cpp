@@ -5,8 +5,8 @@
 
 #include "core/base/error.hpp"
 #include "experiments/analysis/fit.hpp"
-#include "experiments/config/config_schema.hpp"
 #include "experiments/config/experiment_config.hpp"
+#include "experiments/keys/section.hpp"
 #include "farm/validation/validation_fit.hpp"
 
 namespace manyworlds::farm {

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "experiments/config/inputs.hpp"
 #include "experiments/settings/find_key.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "experiments/validity/validity.hpp"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "experiments/config/inputs.hpp"
+#include "experiments/key_contents/programs.hpp"
 
 namespace manyworlds::farm {
 

@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/operators/key_heads.hpp"
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "farm/search/catalog_values.hpp"
 

@@ -1,5 +1,5 @@
 // Architectures of models: how they are read, what is refused, and the models of the catalog against published counts.
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 
 namespace manyworlds::experiments::testing {
 

@@ -1,5 +1,5 @@
 // How a teacher is written, and what a sweep of teachers ends in.
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // The compiled tables of measured shapes: how they are read, which GPU has which, and how a user turns them off.
-#include "experiments/config/measured_shapes.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Settings that share a block beside a plain map, and sweeps whose points share theirs.
-#include "experiments/config/settings_map.hpp"
+#include "experiments/keys/settings_map.hpp"
 
 #include <catch2/catch.hpp>
 

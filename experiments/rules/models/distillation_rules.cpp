@@ -10,7 +10,7 @@
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/strategy/contiguous_split.hpp"
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/rules/layouts/layout_rules.hpp"
 #include "experiments/rules/layouts/overlap_rules.hpp"
 #include "experiments/rules/models/architecture_rules.hpp"

@@ -5,7 +5,7 @@
 #include "core/workload/model/architecture.hpp"
 #include "core/workload/model/fine_tuning.hpp"
 #include "core/workload/model/group_limits.hpp"
-#include "experiments/config/expert_routing.hpp"
+#include "experiments/key_contents/expert_routing.hpp"
 #include "experiments/rules/rule_sources.hpp"
 
 namespace manyworlds::experiments {

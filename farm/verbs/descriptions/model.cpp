@@ -9,7 +9,7 @@
 #include "core/workload/layer/layer_parameters.hpp"
 #include "core/workload/layer/trained_parameters.hpp"
 #include "experiments/catalog/catalog.hpp"
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 #include "experiments/models/read_model_config.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "farm/cli/parsing/command.hpp"

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "core/base/error.hpp"
-#include "experiments/config/measured_shapes.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
 #include "farm/calibration/calibrated_catalog.hpp"
 #include "farm/calibration/calibrated_kernels.hpp"
 #include "farm/calibration/calibrated_library.hpp"

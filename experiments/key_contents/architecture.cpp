@@ -1,4 +1,4 @@
-#include "experiments/config/architecture.hpp"
+#include "experiments/key_contents/architecture.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/workload/model/fine_tuning.hpp"
-#include "experiments/config/config_schema.hpp"
+#include "experiments/keys/section.hpp"
 #include "experiments/text/nearest.hpp"
 #include "experiments/tree/scalar.hpp"
 

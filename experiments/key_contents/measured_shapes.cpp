@@ -1,4 +1,4 @@
-#include "experiments/config/measured_shapes.hpp"
+#include "experiments/key_contents/measured_shapes.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/config/programs.hpp"
+#include "experiments/key_contents/programs.hpp"
 
 #include <fmt/ranges.h>
 

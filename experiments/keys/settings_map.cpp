@@ -1,4 +1,4 @@
-#include "experiments/config/settings_map.hpp"
+#include "experiments/keys/settings_map.hpp"
 
 #include <algorithm>
 #include <ranges>

@@ -6,8 +6,8 @@
 
 #include "core/workload/distributions/expert_routing.hpp"
 #include "core/workload/model/model.hpp"
-#include "experiments/config/config_schema.hpp"
-#include "experiments/config/experiment_config.hpp"
+#include "experiments/key_contents/programs.hpp"
+#include "experiments/keys/section.hpp"
 
 namespace manyworlds::experiments {
 

@@ -1,5 +1,5 @@
 // The choices of section `documents`, and the packed samples that they give a model.
-#include "experiments/config/documents.hpp"
+#include "experiments/key_contents/documents.hpp"
 
 #include "experiments/import/document_lengths.hpp"
 

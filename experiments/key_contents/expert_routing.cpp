@@ -1,5 +1,5 @@
 // The choices of section `routing`, and the expert loads that they give a model.
-#include "experiments/config/expert_routing.hpp"
+#include "experiments/key_contents/expert_routing.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -10,7 +10,7 @@
 #include "core/base/options.hpp"
 #include "core/compute/gpu.hpp"
 #include "core/workload/build/given_programs.hpp"
-#include "experiments/config/settings_map.hpp"
+#include "experiments/keys/settings_map.hpp"
 #include "experiments/msccl/given_algorithms.hpp"
 #include "experiments/programs/timed_programs.hpp"
 
