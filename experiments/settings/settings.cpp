@@ -191,8 +191,13 @@ void Assigner::assign_section(const Section& section, const std::string& path, c
 
 void Assigner::assign_entry(const Section& section, const std::string& path, const Entry& entry) {
   const std::string key = join_key(path, entry.key);
-  if (const OptionInfo* option = find_option(section.options, entry.key))
+  if (const OptionInfo* option = find_option(section.options, entry.key)) {
+    if (entry.value.kind == Node::Kind::sequence && !option->is_list && !entry.value.items.empty())
+      entry.value.fail(fmt::format("'{}' must be {}, not {}; several are an axis of a sweep, as in axes: {{{}: {}}}",
+                                   key, import::expected_text(*option), import::describe(entry.value), key,
+                                   import::flow_text(entry.value)));
     return set(key, import::read_value(entry.value, *option, key), entry.value);
+  }
   if (const Section* child = find_section(section.subsections, entry.key))
     return assign_section(*child, key, entry.value);
   if (const std::string resolved = key_for_alias(key); !resolved.empty())

@@ -256,8 +256,12 @@ void SweepReader::fail_empty() const {
   const std::string reason = first != sweep_.excluded.end() ? first->reason : broken_by_all_->front().reason;
   std::vector<std::string> counts;
   for (const auto& [rule, count] : rules) counts.push_back(fmt::format("{} {}", rule, count));
-  axes_place_.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", reason, leading,
-                               sweep_.excluded.size(), fmt::join(counts, ", ")));
+  const auto where =
+      leading == "where" ? std::find(sweep_.where.begin(), sweep_.where.end(), reason) : sweep_.where.end();
+  const import::Node& place =
+      where == sweep_.where.end() ? axes_place_ : conditions_[static_cast<std::size_t>(where - sweep_.where.begin())];
+  place.fail(fmt::format("no valid point: {} ({}); all {} combinations are excluded: {}", reason, leading,
+                         sweep_.excluded.size(), fmt::join(counts, ", ")));
 }
 
 /// Lets all points share the settings of the first: what a point sets as that one has it takes no memory and no time.

@@ -48,7 +48,8 @@ BAD = [
     ("a where over a key that does not exist", changed("strategy.pp <= 2", "strategy.pq <= 2"), 9, ["strategy.pq"]),
     ("an axis over a key that does not exist", changed("strategy.pp: [1, 2]", "strategy.pq: [1, 2]"), 8,
      ["strategy.pq", "did you mean 'pp'"]),
-    ("no valid point", changed("strategy.pp <= 2", "strategy.pp > 2"), 8, ["no valid point", "where 2"]),
+    ("no valid point", changed("strategy.pp <= 2", "strategy.pp > 2"), 9, ["no valid point", "where 2"]),
+    ("values of an axis in base", changed("{tp: 2, ", "{tp: [2, 4], "), 6, ["axes: {strategy.tp: [2, 4]}"]),
     ("a figure that nobody gave", changed(", nic_gbps: 200", ""), 4, ["nic_gbps"]),
 ]
 
