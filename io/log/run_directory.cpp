@@ -254,7 +254,11 @@ fs::path results_path(const fs::path& run) {
   std::error_code error;
   if (fs::is_directory(run, error)) {
     if (has_results(run)) return run / kResults;
-    const std::string runs = is_run_directory(run) ? "" : runs_inside(run);
+    if (is_run_directory(run))
+      throw InputError(
+          fmt::format("{0} has no {1} yet; `manyworlds status {0}` tells whether it runs, and what resumes it",
+                      run.string(), kResults));
+    const std::string runs = runs_inside(run);
     throw InputError(fmt::format("{} has no {}{}", run.string(), kResults, runs.empty() ? " yet" : runs));
   }
   if (!fs::exists(run, error)) throw InputError(fmt::format("{}: no such run directory or results file", run.string()));
