@@ -56,7 +56,8 @@ double normal(std::uint64_t& state) {
 
 /// Returns the group of ranks that take equally long on a healthy cluster: machines that differ only in speed are one
 /// kind.
-std::string peers_of(const CompiledStep& compiled, const core::workload::RankClass& key) {
+std::string peers_of(const CompiledStep& compiled, const core::workload::RankClass& key,
+                     const ProgramsOfFile& programs) {
   const core::step::Configuration& configuration = compiled.configuration();
   std::uint32_t kind = 0;
   const auto& figures = core::compute::gpu_options();
@@ -64,30 +65,42 @@ std::string peers_of(const CompiledStep& compiled, const core::workload::RankCla
     return figures.read(configuration.gpu_of({0, 0, other})) == figures.read(configuration.gpu_of(key));
   };
   while (kind < key.machine_kind && !is_like(kind)) ++kind;
+  if (!programs.empty())
+    return fmt::format("program {}, machine {}", programs.at(static_cast<std::size_t>(key.stage)), kind);
   return fmt::format("stage {}, expert rank {}, machine {}", key.stage, key.expert_rank, kind);
 }
 
-const char* phase_of(StepPart category) {
+/// Recomputation counts as backward; kernels of given programs may be of no known pass, and copies are told apart.
+const char* phase_of(StepPart category, bool is_given) {
   if (category == StepPart::forward) return "forward";
-  return category == StepPart::optimizer ? "optimizer" : "backward";  // recomputation counts as backward
+  if (category == StepPart::kernels) return "kernels";
+  if (is_given && category == StepPart::exposed_offload) return "copies";
+  return category == StepPart::optimizer ? "optimizer" : "backward";
+}
+
+std::string name_of(core::workload::Role role, const core::step::Configuration& configuration) {
+  if (configuration.programs)
+    return configuration.programs->ranks->dimensions.at(core::workload::dimension_of(role)).name;
+  return core::workload::kRoleNames.at(static_cast<std::size_t>(role));
 }
 
 /// Returns the time from the last member's entry to the last completion, summed by communicator and kind of collective.
-std::vector<Sample<GroupId>> communication_samples(const CompiledStep& compiled, const Recording& recording) {
+std::vector<Sample<GroupId>> communication_samples(const CompiledStep& compiled, const Recording& recording,
+                                                   const ProgramsOfFile& programs) {
   std::map<std::pair<GroupId, std::string>, Time> durations;
   for (const core::step::InstanceId instance : compiled.instance_ids()) {
     const core::step::CollectiveInterval& course = recording.intervals[instance];
     const GroupId group = compiled.group_of(instance);
-    const auto role = static_cast<std::size_t>(compiled.layout().groups()[group].role);
+    const std::string role = name_of(compiled.layout().groups()[group].role, compiled.configuration());
     const char* kind = core::collective::name_of(compiled.collective_op_of(instance).shape.kind);
-    durations[{group, fmt::format("{} {}", core::workload::kRoleNames.at(role), kind)}] += course.ended - course.last;
+    durations[{group, fmt::format("{} {}", role, kind)}] += course.ended - course.last;
   }
   std::vector<Sample<GroupId>> samples;
   for (const auto& [key, time] : durations) {
     const core::step::Group& group = compiled.layout().groups()[key.first];
     const auto& first = compiled.layout().classes()[compiled.layout().class_of(group.ranks[0])];
     samples.push_back({key.first, StragglerLevel::communication, key.second,
-                       fmt::format("{}: {}, {} members, {} in a node", key.second, peers_of(compiled, first),
+                       fmt::format("{}: {}, {} members, {} in a node", key.second, peers_of(compiled, first, programs),
                                    group.ranks.size(), group.per_node),
                        core::seconds(time)});
   }
@@ -186,18 +199,19 @@ template std::vector<Outlier<GroupId>> outliers(const std::vector<Sample<GroupId
 template std::vector<Sample<RankId>> with_noise(std::vector<Sample<RankId>>, const MeasurementModel&);
 template std::vector<Sample<GroupId>> with_noise(std::vector<Sample<GroupId>>, const MeasurementModel&);
 
-std::vector<Sample<RankId>> kernel_samples(const CompiledStep& compiled, const Recording& recording) {
+std::vector<Sample<RankId>> kernel_samples(const CompiledStep& compiled, const Recording& recording,
+                                           const ProgramsOfFile& programs) {
   std::vector<Sample<RankId>> samples;
   for (const Recording::Rank& rank : recording.ranks) {
     const std::uint32_t number = compiled.layout().class_of(rank.rank);
     const core::workload::Program& program = compiled.programs()[number];
-    const std::string peers = peers_of(compiled, compiled.layout().classes()[number]);
+    const std::string peers = peers_of(compiled, compiled.layout().classes()[number], programs);
     std::map<std::string, Time> phases, passes;
     for (const core::stream::Span& span : recording.records.at(rank.record).spans) {
       const Op& op = program.ops[span.op];
       const core::workload::KernelOp* kernel = op.kernel();
       if (kernel == nullptr || kernel->category == StepPart::host) continue;
-      const std::string phase = phase_of(kernel->category);
+      const std::string phase = phase_of(kernel->category, !programs.empty());
       phases[phase] += span.end - span.begin;
       if (const core::workload::PipelinePass* pass = program.pass_of(op))
         passes[fmt::format("{}, chunk {}", phase, pass->chunk)] += span.end - span.begin;
@@ -211,12 +225,12 @@ std::vector<Sample<RankId>> kernel_samples(const CompiledStep& compiled, const R
 }
 
 StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& recording,
-                                const MeasurementModel& measurement) {
+                                const MeasurementModel& measurement, const ProgramsOfFile& programs) {
   MANYWORLDS_CHECK(recording.ranks.size() == compiled.layout().ranks(), "{} of {} ranks are recorded",
                    recording.ranks.size(), compiled.layout().ranks());
   StragglerReport report;
   std::map<RankId, std::vector<Outlier<RankId>>> seen;
-  const std::vector<Sample<RankId>> kernels = with_noise(kernel_samples(compiled, recording), measurement);
+  const std::vector<Sample<RankId>> kernels = with_noise(kernel_samples(compiled, recording, programs), measurement);
   std::set<std::pair<RankId, std::string>> slow_phases;
   for (Outlier<RankId>& one : outliers(kernels, measurement)) {
     // A slow pass of a phase that is slow as a whole is no further information.
@@ -234,7 +248,7 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
   report.max_s = *maximum, report.max_rank = RankId(maximum - seconds_of_rank.begin());
 
   const std::vector<Sample<GroupId>> communication =
-      with_noise(communication_samples(compiled, recording), measurement);
+      with_noise(communication_samples(compiled, recording, programs), measurement);
   std::map<std::string, std::vector<GroupId>> by_peers;  // communicators that should take equally long
   for (const Sample<GroupId>& one : communication) by_peers[one.peers].push_back(one.subject);
   std::vector<Outlier<GroupId>> suspects = outliers(communication, measurement);
@@ -261,11 +275,12 @@ StragglerReport find_stragglers(const CompiledStep& compiled, const Recording& r
       report.unexplained.push_back(fmt::format("{} of ranks {} to {}", slow.activity, ranks.front(), ranks.back()));
   }
 
-  std::map<std::string, std::size_t> peers;
+  std::map<std::string, std::set<RankId>> peers;
   for (const Sample<RankId>& one : kernels)
-    if (one.level == StragglerLevel::phase && one.activity == "forward") ++peers[one.peers];
-  for (const auto& [name, count] : peers)
-    if (count < kMinPeers) report.not_compared.push_back(fmt::format("kernels of {}: {} ranks", name, count));
+    if (one.level == StragglerLevel::phase) peers[one.peers].insert(one.subject);
+  for (const auto& [name, ranks] : peers)
+    if (ranks.size() < kMinPeers)
+      report.not_compared.push_back(fmt::format("kernels of {}: {} ranks", name, ranks.size()));
   for (auto& [rank, outlying] : seen) {
     std::stable_sort(outlying.begin(), outlying.end(),
                      [](const Outlier<RankId>& a, const Outlier<RankId>& b) { return a.slower > b.slower; });

@@ -56,9 +56,14 @@ std::vector<Outlier<Subject>> outliers(const std::vector<Sample<Subject>>& sampl
 template <class Subject>
 std::vector<Sample<Subject>> with_noise(std::vector<Sample<Subject>> samples, const MeasurementModel& measurement);
 
+/// Which program of its file each given program is (programs::TimedPrograms::copied_from); empty: none are given.
+/// Ranks that run one program do the same work, whatever their GPUs are.
+using ProgramsOfFile = std::vector<std::uint32_t>;
+
 /// Returns the kernel times of the ranks; `recording` must contain all ranks.
 std::vector<Sample<core::step::RankId>> kernel_samples(const core::step::CompiledStep& compiled,
-                                                       const core::step::Recording& recording);
+                                                       const core::step::Recording& recording,
+                                                       const ProgramsOfFile& programs = {});
 
 struct Straggler {
   core::step::RankId rank;
@@ -75,6 +80,6 @@ struct StragglerReport {
   core::step::RankId min_rank, max_rank;
 };
 StragglerReport find_stragglers(const core::step::CompiledStep& compiled, const core::step::Recording& recording,
-                                const MeasurementModel& measurement);
+                                const MeasurementModel& measurement, const ProgramsOfFile& programs = {});
 
 }  // namespace manyworlds::experiments

@@ -156,10 +156,8 @@ void set_programs(ExperimentConfig& config, const Settings& settings) {
   const Configuration& configuration = config.configuration;
   programs::ClusterGpus gpus{{configuration.gpu}, configuration.kind_of_gpu};
   gpus.of_kind.insert(gpus.of_kind.end(), configuration.other_gpus.begin(), configuration.other_gpus.end());
-  const auto timed = timed_programs(settings, *config.inputs, gpus);
-  if (!timed) return;
-  config.configuration.programs = {timed, &timed->programs};
-  config.program_times = timed->sources;
+  config.timed_programs = timed_programs(settings, *config.inputs, gpus);
+  config.configuration.programs = {config.timed_programs, &config.timed_programs->programs};
 }
 
 /// Sets what follows from the settings below kStrategy and from the machines, which are set already.

@@ -57,7 +57,7 @@ struct ExperimentConfig {
   Faults faults;
   std::shared_ptr<const Inputs> inputs;  // may be null if no setting names a file
   ProgramChoice program;
-  programs::TimeSources program_times;  // where those of given programs come from
+  std::shared_ptr<const programs::TimedPrograms> timed_programs;  // those of the configuration; null: none are given
   topologies::FabricSpec fabric_spec() const;
 };
 

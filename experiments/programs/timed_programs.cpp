@@ -354,6 +354,7 @@ TimedPrograms timed_on(const StreamPrograms& programs, const ClusterGpus& gpus, 
     result.sources.modelled += timer.sources().modelled;
   }
   given.set_key();
+  result.copied_from = by_kind.program;
   return result;
 }
 

@@ -20,6 +20,7 @@ struct TimeSources {
 
 struct TimedPrograms {
   core::workload::GivenPrograms programs;
+  std::vector<std::uint32_t> copied_from;  // by program: the number of the one that it is on a kind of GPU
   TimeSources sources;
 };
 

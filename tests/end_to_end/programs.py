@@ -203,6 +203,21 @@ class Programs(unittest.TestCase):
         self.assertEqual(steps["gpu1=0.8"] - steps[""], 250_000_000)
         self.assertEqual(steps["gpu0=0.5, gpu1=0.8"] - steps[""], 1_000_000_000)
 
+    def test_a_slow_rank_of_a_program_is_found(self):
+        (self.directory / "job.jsonl").write_text(job())
+        (self.directory / "job.yaml").write_text(
+            "name: job\nbase:\n  program: {file: job.jsonl}\n"
+            "  cluster: {gpu: h100_sxm, nodes: 4, gpus_per_node: 4, nic_gbps: 400}\n  topology: rail_optimized\n"
+            "objective: step_time_s\n")
+        for slow, phases in ((5, {"forward", "backward", "optimizer"}), (12, {"forward", "backward", "optimizer"})):
+            told = json.loads(run("stragglers", "job.yaml", "--set", f"faults.slow_gpus=gpu{slow}=0.8", "--json",
+                                  directory=self.directory).stdout)
+            self.assertEqual([one["rank"] for one in told["stragglers"]], [slow])
+            self.assertEqual({seen["what"] for seen in told["stragglers"][0]["seen"]}, phases)
+            for seen in told["stragglers"][0]["seen"]:
+                self.assertAlmostEqual(seen["slower"], 0.25, delta=0.05)
+        self.assertEqual(json.loads(run("stragglers", "job.yaml", "--json", directory=self.directory).stdout)["stragglers"], [])
+
     def test_another_gpu_needs_shapes(self):
         (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1))
         (self.directory / "a.yaml").write_text(FABRICS.replace("h100_sxm", "a100_80"))

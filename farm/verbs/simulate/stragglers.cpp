@@ -115,15 +115,15 @@ int run_stragglers(const Invocation& invocation) {
   if (!parsed) return kExitDone;
   const experiments::MeasurementModel measurement = measuring_of(*parsed);
   const experiments::Sweep sweep = one_experiment(*parsed);
-  const auto configuration = sweep.experiments.front().config().configuration;
-  if (configuration.programs)
-    throw core::InputError("measures the passes of a model, and a given program has none that it knows", "stragglers");
-  const SingleRun run(sweep, parse_ranks("all", rank_numbers(configuration), "SPEC"));
+  const experiments::ExperimentConfig config = sweep.experiments.front().config();
+  const SingleRun run(sweep, parse_ranks("all", rank_numbers(config.configuration), "SPEC"));
   if (!run.recorded()) {
     print_message("manyworlds: the step did not run, so nothing can be measured; `manyworlds run` tells why\n");
     return kExitFailed;
   }
-  const StragglerReport report = find_stragglers(run.compiled(), run.recording(), measurement);
+  const StragglerReport report =
+      find_stragglers(run.compiled(), run.recording(), measurement,
+                      config.timed_programs ? config.timed_programs->copied_from : experiments::ProgramsOfFile());
   std::cout << (parsed->count("json") > 0 ? as_json(report, run.compiled(), measurement).dump(1) + "\n"
                                           : as_text(report, run.compiled(), measurement));
   return kExitDone;
