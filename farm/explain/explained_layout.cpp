@@ -257,10 +257,8 @@ std::string layout_text(const Experiment& layout, const io::Results& results, co
   const ResultRow row{results.experiments, 0};
   std::string text = heading(row, name) + split_text(layout);
   if (row.ran()) {
-    text += fmt::format("step time         {:.6f} s\n{}tokens/s/GPU      {:.1f}\nMFU               {:.1f} % of {}\n",
-                        row.number("step_time_s"), interval_text(row), row.number("tokens_per_s_per_gpu"),
-                        100 * row.number("mfu"), io::mfu_peak_text(row.table, row.row));
-    text += breakdown_text(row) + time_basis_text(row);
+    text += fmt::format("step time         {:.6f} s\n", row.number("step_time_s")) + interval_text(row) +
+            throughput_text(row) + breakdown_text(row) + time_basis_text(row);
   }
   text += memory_text(row, layout);
   if (is_too_large_for_memory(results)) text += fitting_text(fitting_advice(layout));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/base/error.hpp"
 #include "core/memory/footprint.hpp"
 #include "core/step/layout/memory_requirement.hpp"
@@ -57,8 +59,19 @@ std::string split_text(const experiments::Experiment& experiment) {
   return split.empty() ? "" : fmt::format("split             {}\n", split);
 }
 
+std::string throughput_text(const ResultRow& row) {
+  const double tokens = row.number("tokens_per_s_per_gpu");
+  if (std::isnan(tokens)) return "tokens/s/GPU      not known: the programs do not say tokens_per_step\n";
+  std::string text = fmt::format("tokens/s/GPU      {:.1f}\n", tokens);
+  if (const double mfu = row.number("mfu"); !std::isnan(mfu))
+    text += fmt::format("MFU               {:.1f} % of {}\n", 100 * mfu, io::mfu_peak_text(row.table, row.row));
+  return text;
+}
+
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment) {
   const auto configuration = experiment.config().configuration;
+  if (configuration.programs && row.number("memory_peak_bytes") == 0)
+    return "peak memory       not known: the programs do not say what they allocate\n";
   std::string text = fmt::format("peak memory       {} of {:.2f} GiB\n", gib_text(row.number("memory_peak_bytes")),
                                  core::step::memory_requirement_of(configuration).memory_gib);
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())

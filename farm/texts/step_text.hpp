@@ -27,11 +27,15 @@ std::string guesses_text(const ResultRow& row);
 std::string interval_text(const ResultRow& row);
 /// Returns the layers of stages that follow from what these weigh; empty if the experiment's split is another.
 std::string split_text(const experiments::Experiment& experiment);
+/// Returns the tokens per second and the MFU of a row that ran; that they are not known, of programs that do not say
+/// their tokens.
+std::string throughput_text(const ResultRow& row);
 /// Returns the parts of the step time of a row that ran.
 std::string breakdown_text(const ResultRow& row);
 /// Returns what the time of its kernels is based on.
 std::string time_basis_text(const ResultRow& row);
-/// Returns the peak memory and its parts beside the memory of the experiment's GPU.
+/// Returns the peak memory and its parts beside the memory of the experiment's GPU; that it is not known, of programs
+/// that do not say what they allocate.
 std::string memory_text(const ResultRow& row, const experiments::Experiment& experiment);
 
 }  // namespace manyworlds::farm

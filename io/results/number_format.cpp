@@ -34,8 +34,10 @@ std::string days_text(double seconds) {
 }
 
 std::string mfu_peak_text(const Table& experiments, std::size_t row) {
-  const Column *precision = experiments.find("precision"), *peak = experiments.find("mfu_peak_tflops");
-  if (precision == nullptr || peak == nullptr || !std::isfinite(peak->number_at(row))) return "";
+  const Column *precision = experiments.find("precision"), *peak = experiments.find("mfu_peak_tflops"),
+               *mfu = experiments.find("mfu");
+  if (precision == nullptr || peak == nullptr || mfu == nullptr) return "";
+  if (!std::isfinite(peak->number_at(row)) || !std::isfinite(mfu->number_at(row))) return "";
   return fmt::format("the {} peak of {:.5g} TFLOP/s", precision->text_at(row), peak->number_at(row));
 }
 

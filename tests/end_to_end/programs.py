@@ -202,6 +202,10 @@ class Programs(unittest.TestCase):
         steps = dict(self.rows("two", "faults.slow_gpus", "step_time_ps"))
         self.assertEqual(steps["gpu1=0.8"] - steps[""], 250_000_000)
         self.assertEqual(steps["gpu0=0.5, gpu1=0.8"] - steps[""], 1_000_000_000)
+        text = run("run", "two.yaml", "--experiment", 0, directory=self.directory).stdout
+        self.assertIn("tokens/s/GPU      not known: the programs do not say tokens_per_step\n", text)
+        self.assertIn("peak memory       not known: the programs do not say what they allocate\n", text)
+        self.assertNotIn("nan", text)
 
     def test_a_slow_rank_of_a_program_is_found(self):
         (self.directory / "job.jsonl").write_text(job())

@@ -189,8 +189,7 @@ std::string as_text(const Row& row, const experiments::Sweep& sweep, const std::
   text += fmt::format("step time         {}{:.6f} s{}\n", analytic ? "at least " : "", row.number("step_time_s"),
                       analytic ? " (analytic: no queueing on links)" : "") +
           interval_text(row) + own_text(own);
-  text += fmt::format("tokens/s/GPU      {:.1f}\n", row.number("tokens_per_s_per_gpu"));
-  text += fmt::format("MFU               {:.1f} % of {}\n", 100 * row.number("mfu"), io::mfu_peak_text(row.table, 0));
+  text += throughput_text(row);
   for (const auto& [name, title] :
        {std::pair("gpu_energy_per_token_j", "GPUs' energy"), std::pair("energy_per_token_j", "building's energy"),
         std::pair("usd_per_million_tokens", "a million tokens"), std::pair("goodput", "goodput"),

@@ -55,7 +55,9 @@ double throughput(const core::step::CompiledStep& compiled, double kernels_s) {
 std::string as_text(const StragglerReport& report, const core::step::CompiledStep& compiled,
                     const experiments::MeasurementModel& measurement) {
   const auto extreme = [&](double seconds, core::step::RankId rank) {
-    return fmt::format("{:.6f} s ({:.1f} TFLOP/s of the model) on rank {}", seconds, throughput(compiled, seconds),
+    const bool has_model = compiled.configuration().programs == nullptr;
+    return fmt::format("{:.6f} s{} on rank {}", seconds,
+                       has_model ? fmt::format(" ({:.1f} TFLOP/s of the model)", throughput(compiled, seconds)) : "",
                        rank);
   };
   std::string text =
