@@ -79,6 +79,7 @@ TEST_CASE("given programs on GPUs of several kinds have the step of what they ar
     INFO("seed " << seed);
     step::Configuration configuration = draw_configuration(seed);
     if (seed % 3 == 0) configuration = with_context_and_experts(configuration, seed);
+    configuration.strategy.stack.dispatcher = workload::Dispatcher::all_to_all;  // programs have no other
     compute::Gpu slower = configuration.gpu, other = configuration.gpu;
     slower.speed_factor = 0.7;
     other.matrix_tflops /= 2, other.memory_gb_per_s /= 3, other.communication_slowdown = 0.2;
