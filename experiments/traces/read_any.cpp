@@ -19,6 +19,7 @@
 #include "experiments/simai/workload_file.hpp"
 #include "experiments/text/gzip_file.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/traces/other_formats.hpp"
 
 namespace manyworlds::experiments::traces {
 namespace {
@@ -26,15 +27,20 @@ namespace {
 constexpr std::size_t kHeadBytes = 64u << 10;
 constexpr std::size_t kMaxProgramBytes = 256u << 20;
 
-/// Returns the first bytes of a file, which may be compressed by gzip; nothing if it cannot be read.
-std::string head_of(const std::string& path) {
+/// Returns the first bytes of a file, which may be compressed by gzip. Throws core::InputError if it cannot be read.
+std::string read_head(const std::string& path) {
   std::string head(kHeadBytes, '\0');
+  head.resize(import::GzipFile(path, "a file").read(head.data(), head.size()));
+  return head;
+}
+
+/// The same; nothing if it cannot be read.
+std::string head_of(const std::string& path) {
   try {
-    head.resize(import::GzipFile(path, "a file").read(head.data(), head.size()));
+    return read_head(path);
   } catch (const core::InputError&) {
     return "";
   }
-  return head;
 }
 
 programs::Imported read_program(const std::string& path) {
@@ -127,8 +133,12 @@ bool is_any(const std::string& path) {
 }
 
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options) {
+  for (const std::string& path : paths)
+    if (const std::string other = other_format(path, head_of(path)); !other.empty())
+      throw core::InputError(other, path);
   const Format* format = format_of(paths.front());
   if (format == nullptr) {
+    if (read_head(paths.front()).empty()) throw core::InputError("is empty", paths.front());
     std::vector<const char*> names;
     for (const Format& one : formats()) names.push_back(one.name);
     throw core::InputError(fmt::format("is none of {}", fmt::join(names, ", ")), paths.front());
