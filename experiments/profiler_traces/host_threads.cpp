@@ -19,7 +19,8 @@ class Sweep {
         begin_(begin),
         states_(trace.threads.size()),
         launched_(trace.calls.size(), kNone),
-        launched_at_(trace.calls.size(), begin) {}
+        launched_at_(trace.calls.size(), begin),
+        is_late_(trace.calls.size()) {}
 
   HostThreads find() {
     choose_threads();
@@ -116,8 +117,10 @@ class Sweep {
     std::int64_t end = call.end();
     if (start <= end)
       end = start;  // also if it is before the call, as where the clocks of host and device drift apart
-    else if (times_.ready[ops.front()] <= end)
+    else if (times_.ready[ops.front()] <= end) {
+      is_late_[number] = start > end + kLaunchLatency;
       end = std::min(start, end + kLaunchLatency);
+    }
     const std::uint32_t launched = add(state, end, call.name);
     launched_[number] = launched, launched_at_[number] = state.at;
     ++result_.launches;
@@ -169,7 +172,8 @@ class Sweep {
       const DeviceOp& one = trace_.ops[op];
       const std::int64_t ready = std::max({times_.ready[op], launched_at_[call], begin_}), gap = one.start - ready;
       const bool waited = edge != awaited.end() && edge->to == op && gap <= kLaunchLatency;
-      if (gap <= (waited ? 0 : kStartGap)) continue;
+      const bool is_late = is_late_[call] && launches_.ops_of(call).front() == op;
+      if (gap <= (waited || is_late ? 0 : kStartGap)) continue;
       State& state = delays[one.stream];
       if (state.number == kNone) {
         state.number = static_cast<std::uint32_t>(result_.threads.size());
@@ -214,6 +218,7 @@ class Sweep {
   std::vector<std::uint32_t> backward_;
   std::vector<std::uint32_t> launched_;    // by call: its operation
   std::vector<std::int64_t> launched_at_;  // by call: when that ended
+  std::vector<bool> is_late_;              // by call: its operation started later on an idle stream than a launch takes
 };
 
 }  // namespace
