@@ -57,6 +57,17 @@ std::int64_t bytes_of_call(Kind kind, const JsonView& entry) {
   return std::max(in(), out());
 }
 
+/// Returns the ranks of a group as a text, as dumps have them, or of a list of numbers, as tools write that.
+std::string text_of_ranks(const JsonView& ranks) {
+  try {
+    return ranks.text();
+  } catch (const InputError&) {
+    std::string text;
+    ranks.for_each([&](const JsonView& rank) { text += fmt::format("{}{}", text.empty() ? "[" : ", ", rank.whole()); });
+    return text + "]";
+  }
+}
+
 /// Sets both ends of `send 0->1` or `recv 1<-0`.
 void set_ends(std::string_view text, RecordedCall& call) {
   const std::size_t arrow = text.find(call.receives ? "<-" : "->");
@@ -121,10 +132,11 @@ class DumpReader {
     if (!configured)
       throw InputError(fmt::format("is of group '{}', which 'pg_config' does not have", core::line_text(names[0])));
     if (const auto description = configured->find("desc")) group.description = description->text();
-    group.ranks = profiler::ranks_of_text(configured->at("ranks").text(), -1);
+    const std::string ranks = text_of_ranks(configured->at("ranks"));
+    group.ranks = profiler::ranks_of_text(ranks, -1);
     if (group.ranks.empty())
       throw InputError(fmt::format("has the ranks of group '{}' as '{}', not as '[0, 1]'", core::line_text(names[0]),
-                                   core::line_text(configured->at("ranks").text().substr(0, 40))));
+                                   core::line_text(ranks.substr(0, 40))));
     const auto number = static_cast<std::uint32_t>(to_.groups.size());
     numbers_.emplace(names[0], number);
     to_.groups.push_back(std::move(group));
@@ -165,6 +177,9 @@ FlightDump parse_flight_dump(std::string_view bytes, const std::string& file) {
   dump.file = file;
   std::size_t number = 0;
   try {
+    if (!document.is_object())
+      throw InputError(
+          "is no object with 'entries' and 'pg_config', as a dump of PyTorch's flight recorder (2.5 and on) is");
     const JsonView view(document);
     const auto entries = view.find("entries"), groups = view.find("pg_config");
     if (!entries || !groups)

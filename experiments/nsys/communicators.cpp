@@ -99,7 +99,7 @@ ResolvedCommunicators resolve(const Communicators& communicators, std::vector<Ra
       const std::string& name = trace.names[call.collective];
       // What NCCL calls the size of these is one rank's part.
       if (call.in > kMaxBytes / std::ssize(known->second)) call.in = -1;
-      if (name == "reduce_scatter" && call.in > 0) call.in *= std::ssize(known->second);
+      if ((name == "reduce_scatter" || name == "alltoall") && call.in > 0) call.in *= std::ssize(known->second);
       set_members(call, known->second, name == "all_gather");
     }
   }

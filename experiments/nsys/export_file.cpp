@@ -102,6 +102,10 @@ class ExportReader {
   }
 
   void find_ranks() {
+    if (database_.has("rocpd_op") || database_.has("rocpd_api"))
+      fail("is a database of AMD's profiler (rocpd), which is not read: profile with PyTorch's profiler");
+    if (!database_.has(kKernels) && database_.has("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"))
+      fail("is a database of nvprof, which is not read: profile with Nsight Systems");
     if (!database_.has(kKernels))
       fail(fmt::format("is no export of Nsight Systems with CUDA: it has no table {}; profile with --trace=cuda,nvtx",
                        kKernels));

@@ -27,6 +27,7 @@ constexpr std::array kRanges{NamedRange{"ncclGroupStart", NcclRange::group_start
                              NamedRange{"ncclAllReduce", NcclRange::all_reduce},
                              NamedRange{"ncclAllGather", NcclRange::all_gather},
                              NamedRange{"ncclReduceScatter", NcclRange::reduce_scatter},
+                             NamedRange{"ncclAlltoAll", NcclRange::all_to_all},
                              NamedRange{"ncclBroadcast", NcclRange::broadcast},
                              NamedRange{"ncclBcast", NcclRange::broadcast},
                              NamedRange{"ncclReduce", NcclRange::reduce},
@@ -42,6 +43,8 @@ const char* name_of(NcclRange range) {
       return "all_gather";
     case NcclRange::reduce_scatter:
       return "reduce_scatter";
+    case NcclRange::all_to_all:
+      return "alltoall";  // of one call; that of sends and receives is an all_to_all
     case NcclRange::broadcast:
       return "broadcast";
     case NcclRange::reduce:

@@ -20,6 +20,7 @@ enum class NcclRange : std::uint8_t {
   all_reduce,
   all_gather,
   reduce_scatter,
+  all_to_all,
   broadcast,
   reduce,
   send,

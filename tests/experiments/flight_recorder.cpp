@@ -44,6 +44,18 @@ TEST_CASE("bytes of a dump's calls are those of our definitions") {
   CHECK(parsed.groups[0].ranks == std::vector<std::uint32_t>{0, 1});
 }
 
+TEST_CASE("ranks of a group may be a list, and elements of 8 bits AMD's") {
+  json document = DumpText(kPair).all_reduce("0", 1, 100).document();
+  document["pg_config"]["0"]["ranks"] = {0, 1};
+  document["entries"][0]["input_dtypes"][0] = "Float8_e4m3fnuz";
+  const nccl_logs::FlightDump parsed = parse_flight_dump(document.dump(), "rank_0");
+  CHECK(parsed.groups[0].ranks == std::vector<std::uint32_t>{0, 1});
+  CHECK(parsed.calls[0].bytes == 100);
+  document["pg_config"]["0"]["ranks"] = 7;
+  CHECK(error_of([&] { parse_flight_dump(document.dump(), "rank_0"); }).find("'ranks' must be a list") !=
+        std::string::npos);
+}
+
 TEST_CASE("a pickle says what the JSON of the same dump says") {
   DumpText dump(kPair, 3);
   dump.all_reduce("0", 1, 100).call("0", "send 0->1", 1, {{5}}, {{5}}, "scheduled", 1);
@@ -215,6 +227,7 @@ TEST_CASE("dumps are read from files, whose names have their ranks") {
 TEST_CASE("what is no dump is refused with the entry that is wrong") {
   const auto refusal = [](const std::string& text) { return error_of([&] { parse_flight_dump(text, "dump"); }); };
   CHECK(refusal("{}").find("dump: has no 'entries'") == 0);
+  CHECK(refusal("[]").find("dump: is no object with 'entries' and 'pg_config', as a dump") == 0);
   CHECK(refusal("{\"entries\": []}").find("has no 'pg_config'") != std::string::npos);
   CHECK(refusal("{\"entries\"").find("dump") == 0);
   DumpText dump(kPair);

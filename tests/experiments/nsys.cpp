@@ -215,6 +215,10 @@ TEST_CASE("what is no export is refused on one line") {
     CHECK(said("empty.sqlite").find("has no kernels") != std::string::npos);
     empty.run("DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL");
     CHECK(said("empty.sqlite").find("is no export of Nsight Systems with CUDA") != std::string::npos);
+    empty.run("CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start INT)");
+    CHECK(said("empty.sqlite").find("is a database of nvprof, which is not read") != std::string::npos);
+    empty.run("CREATE TABLE rocpd_op (start INT)");
+    CHECK(said("empty.sqlite").find("is a database of AMD's profiler (rocpd), which is not read") != std::string::npos);
   }
   ExportDatabase whole(folder / "whole.sqlite");
   for (int i = 0; i < 2000; ++i) whole.launched("kernel", 10 * i, 10 * i + 6, 3, 7, i + 1);

@@ -115,6 +115,17 @@ TEST_CASE("calls of a group are of the kernels that its end launches") {
   CHECK(account(imported).find("2 kernels of NCCL or RCCL do not say what") != std::string::npos);
 }
 
+TEST_CASE("an all-to-all of one call has one rank's part for each") {
+  const TemporaryFolder folder;
+  ExportDatabase one(folder / "rank0.sqlite"), other(folder / "rank1.sqlite");
+  one.creation(kWorld, 2, 0).collective("ncclAlltoAll", kWorld, 300, 0, 10, 30, 1);
+  other.creation(kWorld, 2, 1).collective("ncclAlltoAll", kWorld, 300, 0, 10, 30, 1);
+  const std::vector<Communication> all =
+      communications(import_exports({one.path(), other.path()}).programs.programs[0]);
+  REQUIRE(all.size() == 1);
+  CHECK((all[0].kind == Kind::all_to_all && all[0].bytes == 600 && all[0].split.bytes.empty()));
+}
+
 TEST_CASE("communicators without their creation are taken to be of those who use them") {
   const TemporaryFolder folder;
   ExportDatabase one(folder / "rank1.sqlite"), other(folder / "rank0.sqlite");
