@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "experiments/kineto/mended_json.hpp"
 #include "experiments/text/json.hpp"
 
 namespace manyworlds::experiments::kineto {
@@ -69,6 +70,7 @@ class Nodes {
 
   /// Takes the parser's events; returns whether what was parsed is kept.
   bool operator()(int depth, json::parse_event_t event, const json& parsed) {
+    if (depth == 1) find_schema(event, parsed);
     if (depth > kMaxDepth) throw InputError(fmt::format("is nested deeper than {} levels", kMaxDepth), file_);
     if (depth != 2 || event != json::parse_event_t::object_end) return true;
     add(parsed);
@@ -86,19 +88,28 @@ class Nodes {
   }
 
  private:
+  void find_schema(json::parse_event_t event, const json& parsed) {
+    if (event == json::parse_event_t::key) is_schema_ = parsed == "schema";
+    if (event == json::parse_event_t::value && is_schema_ && parsed.is_string()) schema_ = parsed.get<std::string>();
+  }
+
   void add(const json& node) {
     const json *name = member(node, "name", json::value_t::string),
                *inputs = member(node, "inputs", json::value_t::object);
     if (name != nullptr && inputs == nullptr)
-      throw InputError(fmt::format("{}: node '{}' has no object 'inputs'", kNone,
-                                   core::line_text(name->get_ref<const std::string&>().substr(0, 80))),
-                       file_);
+      throw InputError(
+          fmt::format("{}{}: node '{}' has no object 'inputs'", kNone,
+                      schema_.empty() ? "" : fmt::format(", but of {}", core::line_text(schema_.substr(0, 40))),
+                      core::line_text(name->get_ref<const std::string&>().substr(0, 80))),
+          file_);
     const auto function = function_of(node);
     if (name == nullptr || !function || !name->get_ref<const std::string&>().starts_with("aten::")) return;
     result_.add(*function, name->get_ref<const std::string&>(), inputs_of(*inputs));
   }
 
   const std::string& file_;
+  std::string schema_;  // as the file says it, so far
+  bool is_schema_ = false;
   profiler::OperatorInputs result_;
 };
 
@@ -106,9 +117,11 @@ class Nodes {
 
 profiler::OperatorInputs parse_host_trace(std::istream& text, const std::string& name) {
   Nodes nodes(name);
+  MendedStream mended(text);
+  std::istream mended_text(&mended);
   try {
     const json document = json::parse(
-        text, [&](int depth, json::parse_event_t event, json& parsed) { return nodes(depth, event, parsed); });
+        mended_text, [&](int depth, json::parse_event_t event, json& parsed) { return nodes(depth, event, parsed); });
     return nodes.finish(document);
   } catch (const json::exception& error) {
     throw import::bad_json(error, name, "");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "experiments/kineto/mended_json.hpp"
 #include "experiments/profiler_events/trace_builder.hpp"
 
 namespace manyworlds::experiments::kineto {
@@ -188,7 +189,8 @@ class Reader : public nlohmann::json_sax<json> {
     std::string place = fmt::format("byte {}", at);
     if (const std::size_t line = what.find("line "); line != std::string::npos)
       place += fmt::format(" ({})", what.substr(line, what.find(':', line) - line));
-    if (what.find("unexpected end of input") != std::string::npos)
+    if (what.find("unexpected end of input") != std::string::npos ||
+        what.find("missing closing quote") != std::string::npos)
       throw InputError(fmt::format("is torn: its JSON ends at {} with brackets or texts still open{}", place,
                                    has_events_ ? "; copy the file again, or let the profiler finish it" : ""),
                        file_);
@@ -255,10 +257,14 @@ class Reader : public nlohmann::json_sax<json> {
 profiler::RankTrace parse_trace(std::istream& text, const std::string& name, const profiler::OperatorInputs* host) {
   profiler::TraceBuilder builder(name, host);
   Reader reader(builder, name);
-  json::sax_parse(text, &reader);
+  MendedStream mended(text);
+  std::istream mended_text(&mended);
+  json::sax_parse(mended_text, &reader);
   if (!reader.has_events())
     throw InputError("is no trace of a profiler: it has no 'traceEvents', and is no list of events", name);
-  return builder.finish();
+  profiler::RankTrace trace = builder.finish();
+  trace.mended_values = mended.mended().values, trace.mended_characters = mended.mended().characters;
+  return trace;
 }
 
 }  // namespace manyworlds::experiments::kineto

@@ -28,6 +28,7 @@ auto read(const std::string& path, const profiler::ReadOptions& options, const P
 
 bool is_kineto_trace(std::string_view text) {
   text = text.substr(0, 1 << 16);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // as some editors write it
   const std::size_t at = text.find_first_not_of(" \t\r\n");
   if (at == std::string_view::npos) return false;
   if (text[at] == '[') return text.find("\"ph\"") != std::string_view::npos;

@@ -57,14 +57,35 @@ struct NamedDtype {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr std::array kDtypes{
-    NamedDtype{"float", 4},        NamedDtype{"half", 2},          NamedDtype{"bfloat16", 2},
-    NamedDtype{"double", 8},       NamedDtype{"long", 8},          NamedDtype{"int", 4},
-    NamedDtype{"short", 2},        NamedDtype{"byte", 1},          NamedDtype{"char", 1},
-    NamedDtype{"bool", 1},         NamedDtype{"float8_e4m3fn", 1}, NamedDtype{"float8_e5m2", 1},
-    NamedDtype{"complexfloat", 8}, NamedDtype{"float16", 2},       NamedDtype{"float32", 4},
-    NamedDtype{"float64", 8},      NamedDtype{"int64", 8},         NamedDtype{"int32", 4},
-    NamedDtype{"uint8", 1},        NamedDtype{"int8", 1}};
+constexpr std::array kDtypes{NamedDtype{"float", 4},
+                             NamedDtype{"half", 2},
+                             NamedDtype{"bfloat16", 2},
+                             NamedDtype{"double", 8},
+                             NamedDtype{"long", 8},
+                             NamedDtype{"int", 4},
+                             NamedDtype{"short", 2},
+                             NamedDtype{"byte", 1},
+                             NamedDtype{"char", 1},
+                             NamedDtype{"bool", 1},
+                             NamedDtype{"float8_e4m3fn", 1},
+                             NamedDtype{"float8_e5m2", 1},
+                             NamedDtype{"float8_e4m3fnuz", 1},
+                             NamedDtype{"float8_e5m2fnuz", 1},
+                             NamedDtype{"float8_e8m0fnu", 1},
+                             NamedDtype{"float4_e2m1fn_x2", 1},
+                             NamedDtype{"uint16", 2},
+                             NamedDtype{"uint32", 4},
+                             NamedDtype{"uint64", 8},
+                             NamedDtype{"complexhalf", 4},
+                             NamedDtype{"complexdouble", 16},
+                             NamedDtype{"complexfloat", 8},
+                             NamedDtype{"float16", 2},
+                             NamedDtype{"float32", 4},
+                             NamedDtype{"float64", 8},
+                             NamedDtype{"int64", 8},
+                             NamedDtype{"int32", 4},
+                             NamedDtype{"uint8", 1},
+                             NamedDtype{"int8", 1}};
 
 std::string plain(std::string_view name) {
   while (name.starts_with('_')) name.remove_prefix(1);
@@ -116,6 +137,16 @@ std::vector<std::int64_t> regular(const NumbersOfText& found, std::int64_t size)
       !std::equal(known.begin() + gap, known.end(), all.end() - static_cast<std::ptrdiff_t>(behind)))
     return {};
   return all;
+}
+
+/// Returns the ranks of a group that are evenly apart; empty if that is not said.
+std::vector<std::uint32_t> even_ranks(const CommunicationArguments& arguments) {
+  const std::int64_t first = arguments.first_rank, stride = arguments.rank_stride, size = arguments.group_size;
+  if (first < 0 || first >= kMaxRanks || stride < 1 || stride >= kMaxRanks || size < 1) return {};
+  if (size > kMaxRanks || first + stride * (size - 1) >= kMaxRanks) return {};
+  std::vector<std::uint32_t> ranks;
+  for (std::int64_t i = 0; i < size; ++i) ranks.push_back(static_cast<std::uint32_t>(first + i * stride));
+  return ranks;
 }
 
 /// Returns what is sent to each member, in bytes, of a text with the rows of each; empty if they are all the same.
@@ -217,6 +248,7 @@ std::vector<std::uint32_t> group_ranks(const CommunicationArguments& arguments, 
     const auto known = trace.groups.find(trace.names[arguments.group]);
     if (known != trace.groups.end() && fits(known->second)) return known->second;
   }
+  if (std::vector<std::uint32_t> ranks = even_ranks(arguments); !ranks.empty()) return ranks;
   if (!trace.world || *trace.world != arguments.group_size || *trace.world > kMaxRanks) return {};
   std::vector<std::uint32_t> all(static_cast<std::size_t>(*trace.world));
   std::iota(all.begin(), all.end(), 0);

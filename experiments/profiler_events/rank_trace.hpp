@@ -58,7 +58,8 @@ struct CommunicationArguments {
   std::uint32_t collective = kNone, dtype = kNone, group = kNone, description = kNone, ranks = kNone;
   std::uint32_t in_split = kNone, out_split = kNone;
   std::int64_t in = -1, out = -1;  // elements
-  std::int64_t group_size = -1, sequence = -1, source = -1, destination = -1, root = -1;
+  std::int64_t group_size = -1, first_rank = -1, rank_stride = -1, sequence = -1, source = -1, destination = -1,
+               root = -1;
 };
 
 struct DeviceStream {
@@ -89,6 +90,9 @@ struct RankTrace {
   std::map<std::string, std::vector<std::uint32_t>> groups;  // ranks, by name, as the trace's head has them
   std::vector<Span> steps, optimizers, backwards;
   std::int64_t events = 0, strange_times = 0;  // all in the file; those left out as their times make no sense
+  std::string strange;                         // the first of the latter, as messages name it
+  std::int64_t mended_values = 0;              // that stand where JSON has none (NaN, inf, N/A): taken as not known
+  std::int64_t mended_characters = 0;          // of texts, that JSON does not have there: replaced
 };
 
 }  // namespace manyworlds::experiments::profiler

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
@@ -17,6 +18,15 @@ using nlohmann::json;
 constexpr std::int64_t kMaxDuration = 1'000'000'000'000'000;  // ns; of eleven days
 constexpr std::int64_t kMaxBase = 4'000'000'000'000'000'000;
 constexpr std::size_t kMaxCategories = 20;
+
+/// Devices of which Kineto writes events that are not read, by how their categories begin.
+struct NamedDevice {
+  std::string_view prefix, name;
+};
+constexpr std::array kOtherDevices{
+    NamedDevice{"mtia_", "an accelerator of Meta's (MTIA)"}, NamedDevice{"xpu_", "a GPU of Intel's (XPU)"},
+    NamedDevice{"hpu_", "a Gaudi of Intel's (HPU)"}, NamedDevice{"glow_", "an accelerator of Glow's"},
+    NamedDevice{"privateuse1_", "a device of another backend (PrivateUse1)"}};
 
 std::int64_t known_or(std::int64_t value, std::int64_t other) {
   return value == TraceEvent::kUnknown ? other : value;
@@ -42,8 +52,12 @@ std::uint32_t TraceBuilder::Numbers::operator()(const std::string& text) {
 
 void TraceBuilder::add(const TraceEvent& event) {
   ++trace_.events;
-  if (event.phase != "X") return;
   const Category category = category_of(event.category);
+  if (event.phase != "X") {
+    const bool is_op = category == Category::kernel || category == Category::copy || category == Category::set;
+    begun_ops_ += is_op && event.phase == "B" ? 1 : 0;
+    return;
+  }
   if (category == Category::other) {
     if (categories_.size() < kMaxCategories) categories_.insert(core::line_text(event.category));
     return;
@@ -51,10 +65,12 @@ void TraceBuilder::add(const TraceEvent& event) {
   if (category == Category::sync) return add_sync(event);
   const std::int64_t scale = event.start.is_ns ? 1000 : 1;
   const std::int64_t start = event.start.value, duration = event.duration.value / scale;
-  const bool makes_sense = event.start.is_known && event.duration.is_known && start >= 0 && start <= kMaxBase &&
-                           duration >= 0 && duration <= kMaxDuration;
+  const bool makes_sense = event.start.is_known && event.duration.is_known && start >= -kMaxDuration &&
+                           start <= kMaxBase && duration >= 0 && duration <= kMaxDuration;
   if (!makes_sense) {
-    ++trace_.strange_times;
+    if (trace_.strange_times++ == 0)
+      trace_.strange =
+          fmt::format("{} '{}'", core::line_text(event.category), core::line_text(event.name.substr(0, 80)));
     return;
   }
   switch (category) {
@@ -101,6 +117,7 @@ void TraceBuilder::add_call(const TraceEvent& event, std::int64_t start, std::in
   call.thread = threads_(event.thread);
   call.name = names_(event.name);
   call.kind = *known->second;
+  if (call.kind == CallKind::launch && processes_.size() < 2) processes_.insert(event.process);
   trace_.calls.push_back(call);
 }
 
@@ -143,6 +160,7 @@ void TraceBuilder::add_operator(const TraceEvent& event) {
   }
   const OperatorInputs::Operator* called = host_->find(event.function);
   if (called == nullptr) return;
+  ++linked_;
   if (called->name != event.name)
     throw InputError(
         fmt::format(
@@ -159,6 +177,7 @@ std::uint32_t TraceBuilder::communication_of(const TraceEvent& event) {
   to.group = text(event.group), to.description = text(event.description), to.ranks = text(event.group_ranks);
   to.in_split = text(event.in_split), to.out_split = text(event.out_split);
   to.in = known_or(event.in_elements, -1), to.out = known_or(event.out_elements, -1);
+  to.first_rank = known_or(event.first_rank, -1), to.rank_stride = known_or(event.rank_stride, -1);
   to.group_size = known_or(event.group_size, -1), to.sequence = known_or(event.sequence, -1);
   to.source = known_or(event.source, -1), to.destination = known_or(event.destination, -1);
   to.root = known_or(event.root, -1);
@@ -234,16 +253,61 @@ void TraceBuilder::move_to_zero() {
   trace_.base = clock_base_ + first;
 }
 
+void TraceBuilder::fail(const std::string& what) const {
+  throw InputError(what, trace_.file);
+}
+
+bool TraceBuilder::has_category(std::string_view prefix) const {
+  return std::any_of(categories_.begin(), categories_.end(),
+                     [&](const std::string& one) { return one.starts_with(prefix); });
+}
+
+void TraceBuilder::fail_without_ops() const {
+  if (begun_ops_ > 0)
+    fail(
+        fmt::format("has {} operations of a device as pairs of events ('ph' B and E), not as complete ones (X), as "
+                    "PyTorch's profiler writes them",
+                    begun_ops_));
+  for (const NamedDevice& one : kOtherDevices)
+    if (has_category(one.prefix))
+      fail(
+          fmt::format("was recorded on {} (categories {}); what its events mean is not known here: traces of NVIDIA's "
+                      "and AMD's GPUs are read",
+                      one.name, fmt::join(categories_, ", ")));
+  if (categories_ == std::set<std::string>{""})
+    fail(
+        "has timed events without categories ('cat'), so that it is none of PyTorch's profiler (Kineto): JAX and XLA, "
+        "TensorFlow, Ascend's profiler and PyTorch before 1.8.1 write such traces, which are not read");
+  const std::string has = categories_.empty() ? "no timed event of the host either"
+                                              : fmt::format("categories {}", fmt::join(categories_, ", "));
+  fail(
+      fmt::format("has no operations of a device (categories kernel, gpu_memcpy, gpu_memset), but {}; profile with "
+                  "ProfilerActivity.CUDA on a rank with a GPU",
+                  has));
+}
+
+void TraceBuilder::check_calls() const {
+  if (processes_.size() > 1)
+    fail(
+        fmt::format("has launches of several processes ({} and {}), whose correlations are not told apart: give the "
+                    "trace of each rank as a file of its own",
+                    core::line_text(*processes_.begin()), core::line_text(*processes_.rbegin())));
+  if (!trace_.calls.empty()) return;
+  for (const NamedDevice& one : kOtherDevices)
+    if (has_category(one.prefix))
+      fail(
+          fmt::format("was recorded on {} (categories {}); which of its calls launch or wait is not known here: traces "
+                      "of NVIDIA's and AMD's GPUs are read",
+                      one.name, fmt::join(categories_, ", ")));
+}
+
 RankTrace TraceBuilder::finish() {
-  if (trace_.ops.empty()) {
-    std::string has = categories_.empty() ? "no timed event of the host either"
-                                          : fmt::format("categories {}", fmt::join(categories_, ", "));
-    throw InputError(
-        fmt::format("has no operations of a device (categories kernel, gpu_memcpy, gpu_memset), but {}; profile "
-                    "with ProfilerActivity.CUDA on a rank with a GPU",
-                    has),
-        trace_.file);
-  }
+  if (trace_.ops.empty()) fail_without_ops();
+  check_calls();
+  if (host_ != nullptr && linked_ == 0)
+    fail(
+        "has no operator whose call ('Record function id') is one of the execution trace of its host ('rf_id'): let "
+        "both be recorded in one run, by a PyTorch whose profiler writes these numbers");
   link_communications();
   shapes_.give_to(trace_);
   trace_.device_name = device_name();

@@ -29,7 +29,8 @@ class TraceBuilder {
   void add(const TraceEvent& event);
   /// Takes a member of the document beside its events.
   void head(const std::string& member, const nlohmann::json& value);
-  /// Orders what was read. Throws core::InputError if there is no operation of a device.
+  /// Orders what was read. Throws core::InputError if there is no operation of a device, if calls are of several
+  /// processes, or of a device whose calls are not known.
   RankTrace finish();
 
  private:
@@ -55,6 +56,10 @@ class TraceBuilder {
   void link_communications();
   void move_to_zero();
   std::string device_name() const;
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_without_ops() const;
+  void check_calls() const;
+  bool has_category(std::string_view prefix) const;
 
   const OperatorInputs* host_;
   RankTrace trace_;
@@ -64,6 +69,9 @@ class TraceBuilder {
   OperatorShapes shapes_;
   std::unordered_map<std::string, std::optional<CallKind>> call_kinds_;  // by name
   std::set<std::string> categories_;                                     // of timed events
+  std::set<std::string> processes_;                                      // of launches: two at most
+  std::int64_t begun_ops_ = 0;                                           // operations that are no complete events
+  std::int64_t linked_ = 0;                                              // operators that the host's trace has too
   nlohmann::json devices_;
   std::int64_t clock_base_ = 0;
 };

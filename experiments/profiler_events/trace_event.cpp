@@ -15,10 +15,10 @@ struct NamedMember {
   std::string_view name;
   Member member;
 };
-constexpr std::array kEventMembers{NamedMember{"ph", Member::phase},  NamedMember{"cat", Member::category},
-                                   NamedMember{"name", Member::name}, NamedMember{"tid", Member::thread},
-                                   NamedMember{"ts", Member::start},  NamedMember{"dur", Member::duration},
-                                   NamedMember{"args", Member::args}};
+constexpr std::array kEventMembers{NamedMember{"ph", Member::phase},     NamedMember{"cat", Member::category},
+                                   NamedMember{"name", Member::name},    NamedMember{"pid", Member::process},
+                                   NamedMember{"tid", Member::thread},   NamedMember{"ts", Member::start},
+                                   NamedMember{"dur", Member::duration}, NamedMember{"args", Member::args}};
 constexpr std::array kArgumentMembers{NamedMember{"correlation", Member::correlation},
                                       NamedMember{"External id", Member::external},
                                       NamedMember{"external id", Member::external},
@@ -38,6 +38,8 @@ constexpr std::array kArgumentMembers{NamedMember{"correlation", Member::correla
                                       NamedMember{"Process Group Name", Member::group},
                                       NamedMember{"Process Group Description", Member::description},
                                       NamedMember{"Process Group Ranks", Member::group_ranks},
+                                      NamedMember{"Global rank start", Member::first_rank},
+                                      NamedMember{"Global rank stride", Member::rank_stride},
                                       NamedMember{"Seq", Member::sequence},
                                       NamedMember{"seq", Member::sequence},
                                       NamedMember{"Src Rank", Member::source},
@@ -111,6 +113,9 @@ void TraceEvent::set(Member member, std::string_view text) {
     case Member::name:
       name.assign(text);
       break;
+    case Member::process:
+      process.assign(text);
+      break;
     case Member::thread:
       thread.assign(text);
       break;
@@ -171,6 +176,12 @@ void TraceEvent::set(Member member, std::string_view text) {
     case Member::group_ranks:
       group_ranks.assign(text);
       break;
+    case Member::first_rank:
+      first_rank = integer(text);
+      break;
+    case Member::rank_stride:
+      rank_stride = integer(text);
+      break;
     case Member::sequence:
       sequence = integer(text);
       break;
@@ -204,13 +215,13 @@ void TraceEvent::add(Member member, std::string_view text) {
 }
 
 void TraceEvent::clear() {
-  for (std::string* text : {&phase, &category, &name, &thread, &collective, &dtype, &group, &description, &group_ranks,
-                            &in_split, &out_split, &inputs})
+  for (std::string* text : {&phase, &category, &name, &process, &thread, &collective, &dtype, &group, &description,
+                            &group_ranks, &in_split, &out_split, &inputs})
     text->clear();
   start = duration = {};
   for (std::int64_t* number :
        {&correlation, &external, &stream, &device, &bytes, &awaited_stream, &awaited_record, &in_elements,
-        &out_elements, &group_size, &sequence, &source, &destination, &root, &function})
+        &out_elements, &group_size, &first_rank, &rank_stride, &sequence, &source, &destination, &root, &function})
     *number = kUnknown;
 }
 

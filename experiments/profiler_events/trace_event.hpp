@@ -25,6 +25,7 @@ enum class Member : std::uint8_t {
   phase,
   category,
   name,
+  process,
   thread,
   start,
   duration,
@@ -46,6 +47,8 @@ enum class Member : std::uint8_t {
   group,
   description,
   group_ranks,
+  first_rank,
+  rank_stride,
   sequence,
   source,
   destination,
@@ -60,12 +63,13 @@ Member argument_member(std::string_view name);
 struct TraceEvent {
   static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::min();
 
-  std::string phase, category, name, thread;
+  std::string phase, category, name, process, thread;
   WrittenTime start, duration;
   std::int64_t correlation = kUnknown, external = kUnknown, stream = kUnknown, device = kUnknown, bytes = kUnknown;
   std::int64_t awaited_stream = kUnknown, awaited_record = kUnknown;
   std::string collective, dtype, group, description, group_ranks, in_split, out_split;
   std::int64_t in_elements = kUnknown, out_elements = kUnknown, group_size = kUnknown, sequence = kUnknown;
+  std::int64_t first_rank = kUnknown, rank_stride = kUnknown;  // of a group whose ranks are evenly apart
   std::int64_t source = kUnknown, destination = kUnknown, root = kUnknown;
   std::int64_t function = kUnknown;  // of an operator: the number of its call
   std::string inputs;                // of an operator: members of a JSON object

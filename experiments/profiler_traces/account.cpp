@@ -25,12 +25,24 @@ void tell_ranks(const std::vector<RankTrace>& traces, const std::vector<RankAcco
     if (are_all && static_cast<std::int64_t>(i) != trace.rank.value_or(static_cast<std::int64_t>(i)))
       to.push_back(
           fmt::format("{} is rank {} of the program, as other ranks' traces are not there", rank_of(traces, i), i));
+    if (ranks[i].devices > 1)
+      to.push_back(
+          fmt::format("{}: its operations are of {} GPUs, whose streams are one rank's here, with the times that "
+                      "they took",
+                      rank_of(traces, i), ranks[i].devices));
     if (ranks[i].unlaunched > 0)
       to.push_back(fmt::format("{}: the launch of {} operations is not in the trace: they start when they did",
                                rank_of(traces, i), ranks[i].unlaunched));
     if (trace.strange_times > 0)
-      to.push_back(fmt::format("{}: {} events have times that make no sense, and were left out", rank_of(traces, i),
-                               trace.strange_times));
+      to.push_back(fmt::format("{}: {} events have times that make no sense, and were left out{}", rank_of(traces, i),
+                               trace.strange_times,
+                               trace.strange.empty() ? "" : fmt::format("; the first is {}", trace.strange)));
+    if (trace.mended_values > 0)
+      to.push_back(fmt::format("{}: {} values are none that JSON has (NaN, inf, N/A): they are taken as not known",
+                               rank_of(traces, i), trace.mended_values));
+    if (trace.mended_characters > 0)
+      to.push_back(fmt::format("{}: {} characters of texts are no UTF-8 or not escaped: others stand in their place",
+                               rank_of(traces, i), trace.mended_characters));
     if (ranks[i].overlapping > 0)
       to.push_back(
           fmt::format("{}: {} operations started before one before them on their stream had ended, as in "

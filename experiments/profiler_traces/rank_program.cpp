@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <set>
 #include <utility>
 
 #include "experiments/profiler_traces/host_threads.hpp"
@@ -149,7 +150,12 @@ class Assembly {
     to.gaps_us = in_us(times_.gaps);
     to.operations = trace_.ops.size(), to.threads = host_.threads.size();
     std::int64_t end = begin_;
-    for (const DeviceOp& op : trace_.ops) end = std::max(end, op.end());
+    std::set<std::int64_t> devices;
+    for (const DeviceOp& op : trace_.ops) {
+      end = std::max(end, op.end());
+      devices.insert(trace_.streams[op.stream].device);
+    }
+    to.devices = devices.size();
     for (const HostOp& op : host_.ops) end = std::max(end, op.end);
     to.span_us = in_us(end - begin_);
   }

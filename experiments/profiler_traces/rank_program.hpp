@@ -24,7 +24,7 @@ struct RankAccount {
   std::int64_t late = 0;
   double gaps_us = 0, late_us = 0;
   double span_us = 0;  // from the beginning to the end of the last operation, as recorded
-  std::size_t operations = 0, threads = 0;
+  std::size_t operations = 0, threads = 0, devices = 0;
 };
 
 struct AssembledRank {

@@ -236,13 +236,26 @@ void read_collectives(const cxxopts::ParseResult& parsed, experiments::traces::A
     options.profiler.collectives = static_cast<experiments::profiler::Collectives>(chosen);
 }
 
+/// Returns the files of an option that may be given many times, or once with commas between them.
+std::vector<std::string> files_of(const std::vector<std::string>& given) {
+  std::vector<std::string> files;
+  for (std::string_view one : given) {
+    for (std::size_t comma = one.find(','); comma != one.npos && !std::filesystem::exists(one); comma = one.find(',')) {
+      files.emplace_back(one.substr(0, comma));
+      one.remove_prefix(comma + 1);
+    }
+    files.emplace_back(one);
+  }
+  return files;
+}
+
 experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
   experiments::traces::AnyOptions options;
   if (parsed.count("step") > 0) options.profiler.step = parsed["step"].as<std::int64_t>();
   read_collectives(parsed, options);
   options.profiler.alike = parsed.count("alike") > 0;
   if (parsed.count("host-traces") > 0)
-    options.profiler.host_traces = parsed["host-traces"].as<std::vector<std::string>>();
+    options.profiler.host_traces = files_of(parsed["host-traces"].as<std::vector<std::string>>());
   if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
