@@ -21,9 +21,10 @@ bool is_transfer(const RecordedCall& call) {
   return call.kind == Kind::send;
 }
 
-/// Whether a call is of a collective, known here or not: not the end of a batch, nor what makes a group.
+/// Whether a call is of a collective, known here or not: not the end of a batch, nor what makes or ends a group.
 bool is_collective(const RecordedCall& call) {
-  return !is_transfer(call) && call.name != "coalesced" && call.name != "split" && call.name != "new_window";
+  return !is_transfer(call) && call.name != "coalesced" && call.name != "split" && call.name != "new_window" &&
+         call.name != "finalize";
 }
 
 /// Returns what two ranks' calls of one collective must have in common. All-to-alls may differ in bytes.

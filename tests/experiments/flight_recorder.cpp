@@ -191,7 +191,8 @@ TEST_CASE("sends without their receives are told by pair") {
 TEST_CASE("all-to-alls that differ by rank are even ones of the mean, and what takes no time is left out") {
   DumpText one(kPair), other(kPair);
   one.call("0", "all_to_all", 1, {{100}}, {{60}}), other.call("0", "all_to_all", 1, {{60}}, {{100}});
-  one.call("0", "split", 2, json::array(), json::array()), other.call("0", "split", 2, json::array(), json::array());
+  for (DumpText* dump : {&one, &other})
+    dump->call("0", "split", 2, json::array(), json::array()).call("0", "finalize", 3, json::array(), json::array());
   const Imported imported = import_dumps({one, other});
   CHECK(imported.refused.empty());
   REQUIRE(communications(imported.programs.programs[0]).size() == 1);
