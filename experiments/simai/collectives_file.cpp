@@ -22,18 +22,31 @@ using core::collective::Kind;
 using core::workload::StepPart;
 using programs::Communication;
 
-/// The sizes of groups that rows say, each with its first line.
+/// The sizes of groups that rows say, those of set-up among them, each with its first line; and which groups are used.
 class Sizes {
  public:
   Sizes(const std::vector<Section>& sections, const std::string& name) : name_(name) {
-    for (const Section& section : sections)
-      for (const Row& row : section.rows)
+    for (const Section& section : sections) {
+      for (const Row& row : section.sizes) add(row);
+      for (const Row& row : section.rows) {
         if (row.group && row.group_size > 0) add(row);
+        if (row.group) used_.try_emplace(*row.group, row.line);
+      }
+    }
   }
 
   std::uint32_t of(GroupKind kind) const {
     const auto known = sizes_.find(kind);
     return known == sizes_.end() ? 0 : known->second.first;
+  }
+
+  /// Returns the line of the first row of any of these groups; nothing: there is none.
+  std::optional<int> first_use(std::initializer_list<GroupKind> kinds) const {
+    std::optional<int> first;
+    for (const GroupKind kind : kinds)
+      if (const auto used = used_.find(kind); used != used_.end() && (!first || used->second < *first))
+        first = used->second;
+    return first;
   }
 
   /// Throws InputError unless groups have the sizes that rows say.
@@ -56,17 +69,38 @@ class Sizes {
 
   const std::string& name_;
   std::map<GroupKind, std::pair<std::uint32_t, int>> sizes_;
+  std::map<GroupKind, int> used_;
 };
+
+/// The sizes of tensor, expert and pipeline parallelism: what rows say or imply, and what is said beside the table.
+/// Without either there are none, unless something of theirs is to be done.
+void read_parallelism(RankOrder& order, const Sizes& sizes, std::uint32_t sections, const RunOptions& options,
+                      const std::string& name) {
+  const auto chosen = [&](const char* key, std::uint32_t said, std::uint32_t given, std::optional<int> used) {
+    if (said > 0 && given > 0 && said != given)
+      throw InputError(fmt::format("has {} {}, and --group-sizes {}", key, said, given), name);
+    if (said == 0 && given == 0 && used)
+      throw InputError(fmt::format("has a row of a group whose size no row says (comm_group_size); give it beside the "
+                                   "table: --group-sizes {}=N",
+                                   key),
+                       name, *used);
+    return std::max({said, given, 1u});
+  };
+  using enum GroupKind;
+  order.tp = chosen("tp", sizes.of(tensor), options.groups.tp, sizes.first_use({tensor}));
+  const std::uint32_t stages = sizes.of(pipeline) > 0 ? sizes.of(pipeline) : sections > 1 ? sections : 0;
+  order.pp = chosen("pp", stages, options.groups.pp, sizes.first_use({pipeline, embedding}));
+  const std::uint32_t by_tensor = sizes.of(expert_tensor) / order.tp;
+  order.ep = chosen("ep", sizes.of(expert) > 0 ? sizes.of(expert) : by_tensor, options.groups.ep,
+                    sizes.first_use({expert, expert_data, expert_tensor}));
+}
 
 RankOrder order_of(const std::vector<Section>& sections, const Sizes& sizes, const RunOptions& options,
                    const std::string& name) {
   std::set<std::uint32_t> ranks;
   for (const Section& section : sections) ranks.insert(section.ranks.begin(), section.ranks.end());
   RankOrder order;
-  order.tp = std::max(sizes.of(GroupKind::tensor), 1u);
-  order.ep = std::max(sizes.of(GroupKind::expert), 1u);
-  order.pp =
-      std::max(sizes.of(GroupKind::pipeline), sections.size() > 1 ? static_cast<std::uint32_t>(sections.size()) : 1u);
+  read_parallelism(order, sizes, static_cast<std::uint32_t>(sections.size()), options, name);
   const std::uint64_t by_groups = std::uint64_t{order.tp} * order.pp * std::max(sizes.of(GroupKind::data), 1u);
   if (options.gpus)
     order.gpus = *options.gpus;
@@ -75,7 +109,7 @@ RankOrder order_of(const std::vector<Section>& sections, const Sizes& sizes, con
   else if (sizes.of(GroupKind::data) > 0 && by_groups <= programs::kMaxRanks)
     order.gpus = static_cast<std::uint32_t>(by_groups);
   else
-    throw InputError("does not say how many ranks it is for; say the number of GPUs beside the file", name);
+    throw InputError("does not say how many ranks it is for; give --ranks N", name);
   if (!ranks.empty() && (ranks.size() != order.gpus || *ranks.rbegin() + 1 != ranks.size()))
     throw InputError(
         fmt::format("lists {} ranks up to rank {}, where there are {}", ranks.size(), *ranks.rbegin(), order.gpus),
@@ -87,6 +121,21 @@ RankOrder order_of(const std::vector<Section>& sections, const Sizes& sizes, con
   }
   sizes.check(order);
   return order;
+}
+
+/// Throws InputError for a table without sections whose transfers are with the next stage alone, or with the previous
+/// one: AICB writes what its own rank does, and the others would wait for what is not there.
+void check_stages(const std::vector<Section>& sections, const std::string& name) {
+  if (sections.size() != 1 || !sections.front().ranks.empty()) return;
+  const Row *with_next = nullptr, *with_previous = nullptr;
+  for (const Row& row : sections.front().rows)
+    if (row.kind == RowKind::transfer) (row.is_to_next != row.receives ? with_next : with_previous) = &row;
+  if ((with_next == nullptr) == (with_previous == nullptr)) return;
+  throw InputError(
+      fmt::format("has transfers with the {} stage alone: it is the table of one stage, and the others' are "
+                  "needed too, each behind a line '[ pp_stage0: [rank0, rank1] ]' with its ranks",
+                  with_next != nullptr ? "next" : "previous"),
+      name, (with_next != nullptr ? with_next : with_previous)->line);
 }
 
 /// Builds the programs of a section's stages.
@@ -139,7 +188,10 @@ class Importer {
     for (const Row& row : section.rows) add(row, stage, builder, was_transfer);
     to_.dependencies.exact += builder.waits();
     if (program.ops.empty())
-      throw InputError(fmt::format("has no operation of {} that takes time", program.name), name_);
+      throw InputError(fmt::format("has nothing that takes time in its last epoch, the rows behind the last epoch_end "
+                                   "but one{}: {} communications are of 0 bytes or in groups of one rank",
+                                   order_.pp > 1 ? fmt::format(", for stage {}", stage) : "", without_partner_),
+                       name_, section.rows.empty() ? 0 : section.rows.front().line);
   }
 
   /// `was_transfer`: the row before is a transfer, with which this one is in one batch if it is another: Megatron-LM's
@@ -200,6 +252,7 @@ bool is_collectives_file(std::string_view text) {
 
 programs::Imported parse_collectives(std::string_view text, const std::string& name, const RunOptions& options) {
   const std::vector<Section> sections = parse_sections(text, name);
+  check_stages(sections, name);
   const RankOrder order = order_of(sections, Sizes(sections, name), options, name);
   programs::Imported result;
   result.programs.name = name.substr(name.rfind('/') + 1);

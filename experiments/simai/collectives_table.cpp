@@ -19,26 +19,29 @@ using core::collective::Kind;
 
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 constexpr double kMaxNs = 1e15;
-constexpr std::string_view kBlanks = " \t\r";
+constexpr std::string_view kBlanks = " \t\r", kBlanksAndCommas = " \t\r,";
 
 template <class Value>
 struct Named {
   std::string_view name;
   Value value;
 };
-constexpr std::array<Named<Kind>, 6> kCollectives{{{"all_reduce", Kind::all_reduce},
+constexpr std::array<Named<Kind>, 8> kCollectives{{{"all_reduce", Kind::all_reduce},
                                                    {"all_gather", Kind::all_gather},
+                                                   {"all_gather_into_tensor", Kind::all_gather},
                                                    {"reduce_scatter", Kind::reduce_scatter},
+                                                   {"reduce_scatter_tensor", Kind::reduce_scatter},
                                                    {"all_to_all", Kind::all_to_all},
                                                    {"broadcast", Kind::broadcast},
                                                    {"reduce", Kind::reduce}}};
-constexpr std::array<Named<GroupKind>, 8> kGroups{{{"tp_group", GroupKind::tensor},
+constexpr std::array<Named<GroupKind>, 9> kGroups{{{"tp_group", GroupKind::tensor},
                                                    {"dp_group", GroupKind::data},
                                                    {"pp_group", GroupKind::pipeline},
                                                    {"ep_group", GroupKind::expert},
                                                    {"ep_dp_group", GroupKind::expert_data},
                                                    {"ep_tp_group", GroupKind::expert_tensor},
                                                    {"embedding_group", GroupKind::embedding},
+                                                   {"all_nodes", GroupKind::all},
                                                    {"all", GroupKind::all}}};
 
 template <class Value, std::size_t n>
@@ -151,7 +154,7 @@ class Reader {
                       "ep_tp_group, embedding_group and all",
                       group));
     const std::string_view size = field(fields, "comm_group_size");
-    if (!size.empty() && size != "None")
+    if (!size.empty() && size != "None" && size != "-1")
       row.group_size = static_cast<std::uint32_t>(whole(size, "comm_group_size", 1, programs::kMaxRanks));
     if (type == "barrier") {
       row.kind = RowKind::barrier;
@@ -184,7 +187,7 @@ class Reader {
     const std::string_view elapsed = field(fields, "_elapsed_time");
     double ns = 0;
     const auto [end, error] = std::from_chars(elapsed.data(), elapsed.data() + elapsed.size(), ns);
-    if (error == std::errc() && end == elapsed.data() + elapsed.size()) {
+    if (error == std::errc() && end == elapsed.data() + elapsed.size() && elapsed != "-1") {
       if (!(ns >= 0 && ns <= kMaxNs)) fail(fmt::format("'_elapsed_time' must be from 0 to 1e15 ns, not '{}'", elapsed));
       row.us = ns * 1e-3;
       return;
@@ -192,15 +195,21 @@ class Reader {
     row.product = product_of(field(fields, "msg_size"));
   }
 
-  /// Reads "((m, k), (k, n))", with more extents before m as a batch.
+  /// Reads "((m, k), (k, n))", with more extents before m as a batch. AICB writes blanks for its commas in a CSV.
   programs::GemmShape product_of(std::string_view text) const {
     std::vector<std::vector<std::int64_t>> shapes;
-    const std::string_view inside = text.size() > 2 ? text.substr(1, text.size() - 2) : std::string_view();
-    for (std::string_view shape : fields_of(inside)) {
-      if (shape.size() < 2 || (shape.front() != '(' && shape.front() != '[')) break;
+    std::string_view inside = text.size() > 2 ? text.substr(1, text.size() - 2) : std::string_view();
+    while (!(inside = import::trimmed(inside, kBlanksAndCommas)).empty()) {
+      const std::size_t end = inside.find_first_of(")]");
+      if ((inside.front() != '(' && inside.front() != '[') || end == inside.npos) break;
       std::vector<std::int64_t>& extents = shapes.emplace_back();
-      for (const std::string_view extent : fields_of(shape.substr(1, shape.size() - 2)))
-        if (!extent.empty()) extents.push_back(whole(extent, "an extent of msg_size", 1, 1 << 24));
+      std::string_view shape = inside.substr(1, end - 1);
+      while (!(shape = import::trimmed(shape, kBlanksAndCommas)).empty()) {
+        const std::string_view extent = shape.substr(0, shape.find_first_of(kBlanksAndCommas));
+        extents.push_back(whole(extent, "an extent of msg_size", 1, 1 << 24));
+        shape.remove_prefix(extent.size());
+      }
+      inside.remove_prefix(end + 1);
     }
     if (shapes.size() != 2 || shapes[0].size() < 2 || shapes[1].size() < 2 || shapes[0].size() > 4 ||
         shapes[0].back() != shapes[1][shapes[1].size() - 2])
@@ -231,8 +240,18 @@ class Reader {
   void epoch() {
     if (current_.rows.empty()) return;
     before_ += last_.size();
+    for (const Row& row : last_) keep_size(row);
     last_ = std::move(current_.rows);
     current_.rows.clear();
+  }
+
+  /// Keeps what a row of an epoch that does not count says of its group: pp_group is in AICB's set-up alone.
+  void keep_size(const Row& row) {
+    if (!row.group || row.group_size == 0) return;
+    const auto says_the_same = [&](const Row& known) {
+      return known.group == row.group && known.group_size == row.group_size;
+    };
+    if (std::none_of(current_.sizes.begin(), current_.sizes.end(), says_the_same)) current_.sizes.push_back(row);
   }
 
   /// Ends a section: its last epoch counts.

@@ -31,6 +31,7 @@ struct Row {
 struct Section {
   std::vector<std::uint32_t> ranks;  // empty: all
   std::vector<Row> rows;             // of the last epoch
+  std::vector<Row> sizes;            // of epochs before it, those whose group and its size no row before them has
   std::size_t before = 0;            // rows of epochs before it
 };
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
+#include "experiments/programs/ranks_text.hpp"
 #include "experiments/simai/rank_groups.hpp"
 #include "experiments/simai/step_builder.hpp"
 #include "experiments/simai/workload_file.hpp"
@@ -177,9 +180,12 @@ class Pass {
 
 RankOrder order_of(const WorkloadFile& file, const RunOptions& options, const std::string& name) {
   RankOrder order;
+  if (!options.groups.is_empty())
+    throw InputError(
+        "is a workload of SimAI, whose header has the sizes of its groups; --group-sizes is of AICB's tables", name, 1);
   order.gpus = options.gpus.value_or(file.gpus);
   if (order.gpus == 0)
-    throw InputError("does not say how many GPUs it is for ('all_gpus: N'); say it beside the file", name, 1);
+    throw InputError("does not say how many GPUs it is for ('all_gpus: N'); give --ranks N", name, 1);
   order.tp = !file.is_hybrid || file.tp == 0 ? order.gpus / file.pp : file.tp;
   order.tp = std::max(order.tp, 1u);
   order.ep = file.ep;
@@ -198,6 +204,11 @@ void tell_pipeline(const WorkloadFile& file, programs::Imported& to) {
   to.programs.notes.push_back(fmt::format(
       "the {} stages have the program of one, as in SimAI: there are no transfers between them, and no bubble",
       file.pp));
+  if (file.micro_batches == 0 || file.vpp == 0)
+    return to.account.push_back(
+        fmt::format("'{}: 0' of the header: what SimAI's report would add for the pipeline is "
+                    "not said",
+                    file.vpp == 0 ? "vpp" : "ga"));
   to.account.push_back(fmt::format(
       "SimAI's report would add (pp - 1) / (ga vpp) = {:.1f} % of the step without its embedding layers as bubble, and "
       "{} transfers of {} bytes",
@@ -206,6 +217,30 @@ void tell_pipeline(const WorkloadFile& file, programs::Imported& to) {
 }
 
 }  // namespace
+
+GroupSizes parse_group_sizes(std::string_view text, const std::string& option) {
+  GroupSizes sizes;
+  const std::array<std::pair<std::string_view, std::uint32_t*>, 3> names{
+      {{"tp=", &sizes.tp}, {"ep=", &sizes.ep}, {"pp=", &sizes.pp}}};
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    const auto known =
+        std::find_if(names.begin(), names.end(), [&](const auto& name) { return one.starts_with(name.first); });
+    std::uint32_t value = 0;
+    const auto read = [&](std::string_view digits) {
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      return error == std::errc() && end == digits.data() + digits.size() && value > 0 && value <= programs::kMaxRanks;
+    };
+    if (known == names.end() || !read(one.substr(known->first.size())) || *known->second != 0)
+      throw InputError(
+          fmt::format("must be sizes of groups, as in tp=2,ep=8,pp=4, each once and from 1 to {}, not '{}'",
+                      programs::kMaxRanks, text.substr(0, 80)),
+          option);
+    *known->second = value;
+  }
+  return sizes;
+}
 
 programs::Imported parse_workload(std::string_view text, const std::string& name, const RunOptions& options) {
   const WorkloadFile file = parse_workload_file(text, name);

@@ -81,10 +81,12 @@ class Reader {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw InputError(what, name_, line_); }
 
+  /// A whole number may be written as a float, "2097152.0", as Python writes what it has divided.
   std::int64_t number(std::string_view word, const std::string& what, std::int64_t least, std::int64_t most) const {
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < least || value > most)
+    const std::string_view digits = word.ends_with(".0") ? word.substr(0, word.size() - 2) : word;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < least || value > most)
       fail(fmt::format("{} must be an integer from {} to {}, not '{}'", what, least, most, word));
     return value;
   }
@@ -121,23 +123,35 @@ class Reader {
         to.push_back(static_cast<std::uint32_t>(number(words[at], "a layer of '" + key + "'", 0, kMaxLayers - 1)));
       return 2 + static_cast<std::size_t>(count);
     }
-    const std::array<std::pair<std::string_view, std::uint32_t*>, 6> sizes{{{"model_parallel_NPU_group", &file_.tp},
-                                                                            {"ep", &file_.ep},
-                                                                            {"pp", &file_.pp},
-                                                                            {"vpp", &file_.vpp},
-                                                                            {"ga", &file_.micro_batches},
-                                                                            {"all_gpus", &file_.gpus}}};
-    for (const auto& [name, to] : sizes)
+    struct Size {
+      std::string_view name;
+      std::int64_t least;
+      std::uint32_t* to;
+    };
+    // AICB writes "ga: 0" where the batch is below the replicas; the report of a pipeline alone takes ga and vpp.
+    const std::array<Size, 6> sizes{{{"model_parallel_NPU_group", 1, &file_.tp},
+                                     {"ep", 1, &file_.ep},
+                                     {"pp", 1, &file_.pp},
+                                     {"vpp", 0, &file_.vpp},
+                                     {"ga", 0, &file_.micro_batches},
+                                     {"all_gpus", 1, &file_.gpus}}};
+    for (const auto& [name, least, to] : sizes)
       if (key == name) {
-        *to = static_cast<std::uint32_t>(value(1, programs::kMaxRanks));
+        *to = static_cast<std::uint32_t>(value(least, programs::kMaxRanks));
         return 2;
       }
     if (key == "pp_comm") {
       file_.pipeline_bytes = value(0, kMaxBytes);
       return 2;
     }
+    if (key == "mode") {
+      if (value(0, 1) == 1)
+        file_.account.push_back("'mode: 1' of the header: inference, in AICB's words; SimAI does not ask for it");
+      return 2;
+    }
     file_.account.push_back(fmt::format("'{}' of the header is not known, and not followed", key));
-    return 1;
+    const bool has_value = words[i].ends_with(':') && i + 1 < words.size() && !words[i + 1].ends_with(':');
+    return has_value ? 2 : 1;
   }
 
   std::int64_t number_of_layers(const std::vector<std::string_view>& words) const {

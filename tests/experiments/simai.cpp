@@ -156,6 +156,81 @@ TEST_CASE("a table of stages has a program each, whose transfers meet") {
   CHECK(imported.account.front() == "1 transfers that the first or the last stage does not have are left out");
 }
 
+TEST_CASE("sizes of groups that an AICB table says in its set-up, or nowhere, are not taken for one") {
+  const std::string columns = "comm_type,comm_group,comm_group_size,msg_size,stage,additional\n";
+  const std::string end = "CommType.epoch_end,None,None,0,,\n";
+  const auto row = [](const std::string& type, const std::string& group, const std::string& size,
+                      const std::string& more = "") {
+    return "CommType." + type + ",CommGroup." + group + "," + size + ",4096,f," + more + "\n";
+  };
+  const auto read = [](const std::string& text, const simai::RunOptions& options = {}) {
+    return simai::parse_collectives(text, "t.csv", options);
+  };
+  // Set-up alone says that there are two stages; both lists have the neighbours of a middle stage, of which each has
+  // one.
+  const std::string set_up = columns + row("all_reduce", "dp_group", "2") + row("all_reduce", "pp_group", "2") + end;
+  const std::string step = row("irecv", "pp_group", "1", "recv_prev") + row("all_reduce", "tp_group", "2") +
+                           row("isend", "pp_group", "1", "send_next");
+  const Imported staged = read(set_up + step + end);
+  CHECK(staged.programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(names_of(staged.programs, 0) == std::vector<std::string>{"f all_reduce", "f send"});
+  CHECK(names_of(staged.programs, 1) == std::vector<std::string>{"f receive", "f all_reduce"});
+  // AICB writes no size for experts.
+  const std::string experts =
+      columns + row("all_reduce", "dp_group", "8") + row("all_to_all", "ep_group", "None") + end;
+  CHECK(error_of([&] { read(experts); }) ==
+        "t.csv:3: has a row of a group whose size no row says (comm_group_size); give it beside the table: "
+        "--group-sizes ep=N");
+  const Imported given = read(experts, {std::nullopt, {0, 4, 0}});
+  CHECK(given.programs.ranks.dimensions[1].name == "expert");
+  CHECK(given.programs.ranks.groups[1].ranks == std::vector<std::uint32_t>{0, 1, 2, 3});
+  CHECK(error_of([&] { read(experts, {std::nullopt, {0, 3, 0}}); }).find("t.csv: 3 expert-parallel ranks do not") == 0);
+  CHECK(error_of([&] { read(set_up + step, {std::nullopt, {0, 0, 4}}); }) == "t.csv: has pp 2, and --group-sizes 4");
+  // What rank 0 of a job with stages issues says nothing of the other stages.
+  CHECK(error_of([&] {
+          read(set_up + row("isend", "pp_group", "1", "send_next"));
+        }).find("t.csv:5: has transfers with the next stage alone: it is the table of one stage") == 0);
+  CHECK(error_of([&] {
+          read(columns + row("all_reduce", "dp_group", "1"));
+        }).find("t.csv:2: has nothing that takes time in its last epoch") == 0);
+  CHECK(error_of([] { simai::parse_group_sizes("tp=2,xp=4", "--group-sizes"); }) ==
+        "--group-sizes: must be sizes of groups, as in tp=2,ep=8,pp=4, each once and from 1 to 1048576, not "
+        "'tp=2,xp=4'");
+  const simai::GroupSizes sizes = simai::parse_group_sizes("pp=4,tp=2", "--group-sizes");
+  CHECK((sizes.tp == 2 && sizes.ep == 0 && sizes.pp == 4));
+}
+
+TEST_CASE("shapes of a product are read with commas and, as AICB writes a CSV, with blanks") {
+  const std::string columns = "comm_type,comm_group,comm_group_size,msg_size\n";
+  for (const std::string shapes : {"((4096, 1, 2048), (2048, 512))", "((4096 1 2048) (2048 512))"}) {
+    const Imported read =
+        simai::parse_collectives(columns + "CommType.computation,None,None," + shapes + "\n", "t.csv", {8});
+    const auto& kernel = std::get<KernelWork>(read.programs.programs[0].ops[0].work);
+    REQUIRE(kernel.shape.gemm);
+    CHECK((kernel.shape.gemm->m == 4096 && kernel.shape.gemm->k == 2048 && kernel.shape.gemm->n == 512));
+  }
+}
+
+TEST_CASE("a SimAI header is read as AICB writes it: whole numbers as floats, no micro-batch, inference") {
+  const std::string layer = "1\na -1 5 NONE 0 0 NONE 0 0 NONE 0 0\n";
+  const auto account_of = [&](const std::string& rest) {
+    return simai::parse_workload("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 2 " + rest +
+                                     "all_gpus: 8 checkpoints: 0 checkpoint_initiates: 0\n" + layer,
+                                 "w.txt")
+        .account;
+  };
+  CHECK(account_of("vpp: 1 ga: 4 pp_comm: 2097152.0 ").back().find("8 transfers of 2097152 bytes") !=
+        std::string::npos);
+  CHECK(account_of("ga: 0 ").back().find("'ga: 0' of the header") == 0);
+  CHECK(account_of("mode: 1 ").front().find("'mode: 1' of the header: inference") == 0);
+  CHECK(account_of("words: 5 ").front() == "'words' of the header is not known, and not followed");
+  CHECK(account_of("words: 5 ")[1].find("HYBRID_TRANSFORMER_FWD_IN_BCKWD: 1 layers") == 0);
+  CHECK(error_of([&] { account_of("pp_comm: 2097152.5 "); }).find("w.txt:1: 'pp_comm' must be an integer") == 0);
+  CHECK(error_of([&] {
+          simai::parse_workload(header("DATA") + layer, "w.txt", {8, {0, 4, 0}});
+        }).find("w.txt:1: is a workload of SimAI, whose header has the sizes") == 0);
+}
+
 TEST_CASE("a mixture of experts on 9,216 GPUs is read and run as one program") {
   std::string text =
       "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 16 pp: 12 vpp: 8 ga: 24 all_gpus: 9216 "

@@ -168,12 +168,15 @@ void add_reader_options(cxxopts::Options& options) {
       "HOW")("alike",
              "of a profiler's traces: the only one stands for all ranks of its job; of records of a capture: a rank "
              "without one does what the nearest rank below it with one did")(
-      "ranks", "how many ranks run a workload of SimAI or a single trace of Chakra", cxxopts::value<std::uint32_t>(),
-      "N")("groups",
-           "of Chakra's traces: ASTRA-sim's file of groups; of records that stand for others: the groups of ranks "
-           "that communicators have",
-           cxxopts::value<std::string>(),
-           "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
+      "ranks", "how many ranks run a workload of SimAI, a table of AICB or a single trace of Chakra",
+      cxxopts::value<std::uint32_t>(),
+      "N")("group-sizes", "of a table of AICB: sizes of groups that none of its rows says, as in tp=2,ep=8,pp=4",
+           cxxopts::value<std::string>(), "SIZES")(
+      "groups",
+      "of Chakra's traces: ASTRA-sim's file of groups; of records that stand for others: the groups of ranks "
+      "that communicators have",
+      cxxopts::value<std::string>(),
+      "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
       "astra-system", "of Chakra's traces: ASTRA-sim's system.json (docs/astra_sim.md)", cxxopts::value<std::string>(),
       "FILE")("astra-network", "of Chakra's traces: network.yml of ASTRA-sim's analytical backend",
               cxxopts::value<std::string>(), "FILE")(
@@ -257,6 +260,9 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
   if (parsed.count("host-traces") > 0)
     options.profiler.host_traces = files_of(parsed["host-traces"].as<std::vector<std::string>>());
   if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
+  if (parsed.count("group-sizes") > 0)
+    options.simai.groups =
+        experiments::simai::parse_group_sizes(parsed["group-sizes"].as<std::string>(), "--group-sizes");
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
   read_captured_options(parsed, options.captured);
