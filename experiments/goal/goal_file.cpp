@@ -17,7 +17,6 @@ namespace {
 using core::InputError;
 
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 50;
-constexpr std::size_t kMaxOps = 50'000'000;
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -111,7 +110,9 @@ class Reader {
     if (error != std::errc() || value < 0 || value > most) {
       if (error == std::errc() && value == -1)
         fail(fmt::format("-1 as {}: receives of any source or any tag are not known here", what));
-      fail(fmt::format("no integer from 0 to {} as {}", most, what));
+      const std::size_t length = std::min(text_.find_first_of(" \t\r\n}", position_), text_.size()) - position_;
+      fail(fmt::format("'{}' as {}, where an integer from 0 to {} is right",
+                       text_.substr(position_, std::min<std::size_t>(length, 40)), what, most));
     }
     position_ = static_cast<std::size_t>(end - text_.data());
     return value;
@@ -163,10 +164,9 @@ class Reader {
   }
 
   void operation(std::string_view word, std::string_view label) {
-    if (++count_ > kMaxOps) fail("more than 50,000,000 operations");
+    if (++count_ > kMaxGoalOps) fail("more than 50,000,000 operations");
     GoalOp op;
     op.line = line_;
-    op.label = label;
     if (word == "calc") {
       op.size = number("time", kMaxSize);
     } else if (word == "send" || word == "recv") {
@@ -186,14 +186,14 @@ class Reader {
   }
 
   void option(GoalOp& op) {
-    constexpr std::int64_t kLargest = std::numeric_limits<std::uint32_t>::max() - 1;
+    constexpr std::int64_t kLargestTag = std::numeric_limits<std::int64_t>::max(), kLargestUnit = 65'535;
     const std::string_view word = identifier("tag, cpu or nic");
     if (word == "tag" && op.kind != GoalKind::calculate)
-      op.tag = static_cast<std::uint32_t>(number("tag", kLargest));
+      op.tag = static_cast<std::uint64_t>(number("tag", kLargestTag));
     else if (word == "cpu")
-      op.cpu = static_cast<std::uint32_t>(number("cpu", 255));
+      op.cpu = static_cast<std::uint32_t>(number("cpu", kLargestUnit));
     else if (word == "nic")
-      op.nic = static_cast<std::uint32_t>(number("nic", 255));
+      op.nic = static_cast<std::uint32_t>(number("nic", kLargestUnit));
     else
       fail(fmt::format("'{}' where tag, cpu, nic or the end of the line must stand", word));
   }
@@ -218,8 +218,14 @@ class Reader {
 }  // namespace
 
 bool is_goal_file(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  return text.starts_with("num_ranks");
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with("//") && !text.starts_with("/*")) return text.starts_with("num_ranks");
+    const std::string_view mark = text[1] == '/' ? "\n" : "*/";
+    const std::size_t end = text.find(mark, 2);
+    if (end == text.npos) return false;
+    text.remove_prefix(end + mark.size());
+  }
 }
 
 GoalFile parse_goal_file(std::string_view text, const std::string& name) {

@@ -89,7 +89,7 @@ class RankImporter {
 }  // namespace
 
 programs::Imported import_goal(std::string_view text, const std::string& name, const GoalOptions& options) {
-  const GoalFile file = parse_goal_file(text, name);
+  const GoalFile file = is_goal_binary(text) ? parse_goal_binary(text, name) : parse_goal_file(text, name);
   const auto ranks = static_cast<std::uint32_t>(file.ranks.size());
   graphs::GraphPrograms job(ranks, {}, {});
   std::int64_t starts = 0, empty = 0, nics = 0;
@@ -109,6 +109,8 @@ programs::Imported import_goal(std::string_view text, const std::string& name, c
   result.programs.notes.push_back(
       "latency, gap and bandwidth are those of the simulated network; a transfer begins when both ends have come to "
       "it");
+  result.account.push_back(fmt::format("o {} ns, S {} bytes, {} ns for a unit of calc", options.overhead_ns,
+                                       options.eager_bytes, options.calc_ns));
   if (starts > 0)
     result.account.push_back(fmt::format("{} irequires wait for what the other operation requires", starts));
   if (empty > 0) result.account.push_back(fmt::format("{} transfers of 0 bytes take no time", empty));

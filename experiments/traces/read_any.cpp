@@ -92,7 +92,8 @@ const std::array<Format, 11>& formats() {
        [](const Paths& paths, const AnyOptions& options) {
          return simai::read_collectives(paths.front(), options.simai);
        }},
-      {"a schedule of GOAL", false, [](const std::string&, std::string_view head) { return goal::is_goal_file(head); },
+      {"a schedule of GOAL", false,
+       [](const std::string&, std::string_view head) { return goal::is_goal_file(head) || goal::is_goal_binary(head); },
        [](const Paths& paths, const AnyOptions& options) { return goal::read_goal(paths.front(), options.goal); }},
       {"an algorithm of MSCCL", false,
        [](const std::string&, std::string_view head) { return msccl::is_algorithm_file(head); },

@@ -57,6 +57,44 @@ Time tree_ps(std::uint32_t ranks, Time overhead_ps, Time transfer_ps) {
   return last;
 }
 
+void put(std::string& to, std::uint64_t number, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) to.push_back(static_cast<char>(number >> (8 * i) & 0xff));
+}
+
+/// A binary schedule, written plainly after LogGOPSim's Parser.hpp: of each rank a count of nodes and one of those that
+/// nothing precedes, these, the nodes, and behind them the nodes that wait for each, for its end and then its start.
+std::string binary_of(const GoalFile& file) {
+  std::string jumps, ranks;
+  const std::size_t first = 6 + 16 * file.ranks.size();
+  for (const std::vector<GoalOp>& ops : file.ranks) {
+    std::string roots, nodes, waiting;
+    std::uint32_t root_count = 0, waiting_count = 0;
+    for (std::uint32_t i = 0; i < ops.size(); ++i) {
+      const GoalOp& op = ops[i];
+      if (op.waits.empty() && op.starts.empty()) put(roots, i, 4), ++root_count;
+      put(nodes, op.waits.size() + op.starts.size(), 4);
+      put(nodes, op.kind == GoalKind::send ? 1 : op.kind == GoalKind::receive ? 2 : 3, 1);
+      put(nodes, op.peer, 4), put(nodes, static_cast<std::uint64_t>(op.size), 8), put(nodes, op.tag, 4);
+      put(nodes, op.cpu, 1), put(nodes, op.nic, 1);
+      for (const bool start : {false, true}) {
+        std::uint32_t count = 0;
+        for (std::uint32_t other = 0; other < ops.size(); ++other)
+          for (const std::uint32_t before : start ? ops[other].starts : ops[other].waits)
+            if (before == i) put(waiting, other, 4), ++count;
+        put(nodes, count, 4), put(nodes, waiting_count, 4);
+        waiting_count += count;
+      }
+    }
+    put(jumps, first + ranks.size(), 8);
+    put(ranks, ops.size(), 4), put(ranks, root_count, 4);
+    ranks += roots + nodes + waiting;
+    put(jumps, first + ranks.size(), 8);
+  }
+  std::string data;
+  put(data, 4223, 8), put(data, file.ranks.size(), 4), put(data, 0, 2);
+  return data + jumps + ranks;
+}
+
 std::string error(const std::string& text) {
   return error_of([&] { import_goal(text, "g.goal"); });
 }
@@ -82,6 +120,59 @@ TEST_CASE("a text of GOAL is read as it stands") {
   CHECK(ops[2].starts == std::vector<std::uint32_t>{1});
   CHECK(ops[2].line == 9);
   CHECK(ops[3].size == 5);
+}
+
+TEST_CASE("a binary schedule of GOAL is the program of its text") {
+  const std::string text =
+      "num_ranks 2\nrank 0 {\na: calc 100 cpu 1\nb: send 80000b to 1 tag 3 cpu 2 nic 1\nb requires a\nc: recv 9b from "
+      "1\nc irequires b\nd: calc 5\nd requires b\nd requires c\n}\nrank 1 {\nrecv 80000b from 0 tag 3\nsend 9b to "
+      "0\n}\n";
+  const std::string data = binary_of(parse_goal_file(text, "g.goal"));
+  CHECK(is_goal_binary(data));
+  CHECK_FALSE(is_goal_binary(text));
+  const programs::Imported given = import_goal(text, "g"), read = import_goal(data, "g");
+  CHECK(read.programs.programs == given.programs.programs);
+  CHECK(read.account == given.account);
+  // Cut anywhere, it is refused; so it is with another node, count or cookie.
+  for (std::size_t size = 8; size < data.size(); ++size)
+    CHECK(error_of([&] { import_goal(data.substr(0, size), "g.bin"); }).find("g.bin: ") == 0);
+  const auto changed = [&](std::size_t at, char to) {
+    std::string other = data;
+    other[at] = to;
+    return error_of([&] { import_goal(other, "g.bin"); });
+  };
+  const std::size_t node = 8 + 6 + 32 + 8 + 4;  // the first one of rank 0, which has one root
+  CHECK(changed(node + 4, 7) == "g.bin: rank 0, operation 0: is of sort 7, where 1 to 3 are right");
+  CHECK(changed(node, 5).find("g.bin: rank 0, operation 0: waits for 5 operations, and 0 are said") == 0);
+  CHECK(changed(node + 39 + 5, 9).find("g.bin: rank 0, operation 1: has peer 9 of 2 ranks") == 0);
+  std::string used;
+  put(used, 2342, 8);
+  CHECK(error(used).find("g.goal: is a schedule that LogGOPSim has used up") == 0);
+}
+
+TEST_CASE("schedules as ATLAHS writes them are read: tags of many digits, more processors, comments before all") {
+  const std::string text =
+      "// made by a tool\n/* of one\n   sort */\nnum_ranks 2\nrank 0 {\nsend 8b to 1 tag 12070123107 cpu 300\n}\n"
+      "rank 1 {\nrecv 8b from 0 tag 12070123107\n}\n";
+  CHECK(is_goal_file(text));
+  const GoalFile file = parse_goal_file(text, "g");
+  CHECK(file.ranks[0][0].tag == 12'070'123'107);
+  CHECK(file.ranks[0][0].cpu == 300);
+  CHECK(in_one_node(import_goal(text, "g").programs) == transfer_alone(8));
+}
+
+TEST_CASE("thousands of receives that are open at once are streams of their own, and what waits for them waits") {
+  constexpr int kMessages = 1500;  // of tags of their own, more than the graph looks through for what others imply
+  std::string sends = "a: calc 1000000\n", receives = "e: calc 1000\n";
+  for (int i = 0; i < kMessages; ++i) {
+    sends += fmt::format("s{0}: send 8b to 1 tag {0}\n", i);
+    receives += fmt::format("r{0}: recv 8b from 0 tag {0}\ne requires r{0}\n", i);
+  }
+  const std::string text = "num_ranks 2\nrank 0 {\n" + sends + fmt::format("s{} requires a\n", kMessages - 1) +
+                           "}\nrank 1 {\n" + receives + "}\n";
+  const programs::Imported imported = import_goal(text, "g");
+  CHECK(imported.programs.programs[1].ops.size() == kMessages + 1);
+  CHECK(in_one_node(imported.programs) == 1'000'000'000 + transfer_alone(8) + 1'000'000);
 }
 
 TEST_CASE("a broadcast over a binomial tree takes its closed form") {
@@ -202,7 +293,7 @@ TEST_CASE("programs are written as GOAL line by line, and no text of them is hel
 TEST_CASE("what is wrong in a text of GOAL is said with its line") {
   CHECK(error("") == "g.goal:1: has no num_ranks");
   CHECK(error("rank 0 {\n}\n") == "g.goal:1: has a rank before num_ranks");
-  CHECK(error("num_ranks 2\nrank 2 {\n}\n") == "g.goal:2: has no integer from 0 to 1 as rank");
+  CHECK(error("num_ranks 2\nrank 2 {\n}\n") == "g.goal:2: has '2' as rank, where an integer from 0 to 1 is right");
   CHECK(error("num_ranks 2\nrank 0 {\ncalc 1\n") == "g.goal:4: has no } of rank 0");
   CHECK(error("num_ranks 2\nrank 0 {\n}\nrank 0 {\n}\n") == "g.goal:4: has rank 0 twice");
   CHECK(error("num_ranks 2\nrank 0 {\nsend 5 to 1\n}\n") == "g.goal:3: has no 'b' where it must stand");

@@ -1,4 +1,5 @@
-// Any text as a schedule of GOAL: programs whose ranks meet, which are written as GOAL again, or a refusal.
+// Any data as a schedule of GOAL, text or binary: programs whose ranks meet, which are written as GOAL again, or a
+// refusal.
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/goal/read_goal.hpp"
 #include "experiments/goal/write_goal.hpp"
@@ -10,7 +11,8 @@ using namespace manyworlds::experiments;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
-    const goal::GoalFile file = goal::parse_goal_file(text, "g.goal");
+    const goal::GoalFile file =
+        goal::is_goal_binary(text) ? goal::parse_goal_binary(text, "g.bin") : goal::parse_goal_file(text, "g.goal");
     if (file.ranks.size() > 256) return 0;  // lawful, and slow
     goal::GoalOptions options;
     options.overhead_ns = size % 2 == 0 ? 200 : 0;

@@ -191,8 +191,13 @@ void add_reader_options(cxxopts::Options& options) {
                        "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls")(
       "host-traces", "of PyTorch's traces: execution traces of their hosts, one for each, for shapes that they lack",
       cxxopts::value<std::vector<std::string>>(),
-      "FILE,...")("bytes", "of an algorithm of MSCCL: the size of the operation, as in 64MiB",
-                  cxxopts::value<std::string>(), "SIZE");
+      "FILE,...")("overhead-ns", "of a schedule of GOAL: for how long a send or a receive occupies its cpu (o)",
+                  cxxopts::value<double>()->default_value("0"),
+                  "NS")("eager-bytes", "of a schedule of GOAL: up to what size nobody waits for a send's receiver (S)",
+                        cxxopts::value<std::int64_t>()->default_value("65535"), "BYTES")(
+      "calc-ns", "of a schedule of GOAL: how long a unit of calc takes", cxxopts::value<double>()->default_value("1"),
+      "NS")("bytes", "of an algorithm of MSCCL: the size of the operation, as in 64MiB", cxxopts::value<std::string>(),
+            "SIZE");
 }
 
 void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
@@ -207,6 +212,16 @@ void read_captured_options(const cxxopts::ParseResult& parsed, experiments::capt
   options.alike = parsed.count("alike") > 0;
   if (parsed.count("kernels") > 0) options.kernels_path = parsed["kernels"].as<std::string>();
   if (parsed.count("groups") > 0) options.groups_path = parsed["groups"].as<std::string>();
+}
+
+void read_goal_options(const cxxopts::ParseResult& parsed, experiments::goal::GoalOptions& options) {
+  options.overhead_ns = parsed["overhead-ns"].as<double>();
+  options.calc_ns = parsed["calc-ns"].as<double>();
+  options.eager_bytes = parsed["eager-bytes"].as<std::int64_t>();
+  constexpr double kLargestNs = 1e9;
+  for (const auto& [ns, option] : {std::pair{options.overhead_ns, "--overhead-ns"}, {options.calc_ns, "--calc-ns"}})
+    if (!(ns >= 0 && ns <= kLargestNs)) throw core::InputError("must be from 0 to 1,000,000,000 nanoseconds", option);
+  if (options.eager_bytes < 0) throw core::InputError("must be 0 or more", "--eager-bytes");
 }
 
 /// Reads where the times of collectives come from, and what ASTRA-sim is run with.
@@ -266,6 +281,7 @@ experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parse
   if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
   options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
   read_captured_options(parsed, options.captured);
+  read_goal_options(parsed, options.goal);
   options.flight.host_gaps = parsed.count("host-gaps") > 0;
   if (parsed.count("bytes") > 0) options.msccl.bytes = parse_size(parsed["bytes"].as<std::string>(), "--bytes", 1);
   return options;
