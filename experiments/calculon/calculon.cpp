@@ -30,6 +30,7 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kLikeGpt3{{{"model.
 
 constexpr const char* kRecompute = "none=none attn_only=selective full=full";
 constexpr const char* kTensorCommunication = "ar=false rs_ag=true p2p_rs_ag=true";
+constexpr const char* kTensorOverlap = "none=false ring=true pipe=true false=false true=true";
 constexpr const char* kPrecision = "float16=fp16 bfloat16=bf16 float8=fp8";
 
 std::vector<KnownName> mapped_keys() {
@@ -40,13 +41,14 @@ std::vector<KnownName> mapped_keys() {
       {"data_par", "strategy.dp", "what the others leave of num_procs"},
       {"batch_size", "strategy.global_batch"},
       {"microbatch_size", "strategy.micro_batch"},
+      {"minibatch_size", "strategy.micro_batch", "microbatch_size, as executions called it before October 2022"},
       {"datatype", "strategy.stack.precision", "", kPrecision},
       {"attention_type", "model.kv_heads", "", "multihead=as-heads multiquery=1"},
       {"activation_recompute", "strategy.recompute", "", kRecompute},
       {"pipeline_interleaving", "strategy.schedule, strategy.virtual_stages", "1: 1f1b; more: interleaved"},
       {"optimizer_sharding", "strategy.zero", "true: 1"},
       {"tensor_par_comm_type", "strategy.sequence_parallel", "", kTensorCommunication},
-      {"tensor_par_overlap", "strategy.stack.overlap_tensor", "", "none=false ring=true pipe=true"},
+      {"tensor_par_overlap", "strategy.stack.overlap_tensor", "", kTensorOverlap},
       {"data_par_overlap", "strategy.overlap_grad_reduce"},
       {"seq_par_ag_redo", "strategy.sequence_parallel",
        "with sequence parallelism, true: backward passes gather their input again, as they do here"},
@@ -64,7 +66,8 @@ std::vector<NameGroup> other_keys() {
   };
 }
 
-/// Keys of the model, all of which are needed; 0 of a setting: none follows.
+/// Keys of the model. Models before February 2023 have neither feedforward nor attn_size: 4 x hidden, and hidden /
+/// attn_heads. All others are needed.
 struct ModelKey {
   const char *name, *setting;
 };
@@ -84,6 +87,19 @@ const KnownNames& model_keys() {
   return keys;
 }
 
+/// Adds what Calculon took before its models said it.
+void add_early_sizes(const GivenKeys& keys, Job& job) {
+  const std::int64_t hidden = keys.count("hidden", 0, 1), heads = keys.count("attn_heads", 0, 1);
+  constexpr std::int64_t kLargestHidden = std::int64_t{1} << 40;
+  if (hidden > kLargestHidden || hidden % heads != 0)
+    keys.fail("attn_heads", fmt::format(" {} must divide hidden {}, as there is no attn_size", heads, hidden));
+  job.settings.push_back({"model.ffn_hidden", std::to_string(4 * hidden), keys.place("hidden")});
+  job.settings.push_back({"model.head_dim", std::to_string(hidden / heads), keys.place("attn_heads")});
+  job.notes.push_back(
+      "assumed: feedforward 4 x hidden and attn_size hidden / attn_heads, as Calculon has it of models that do not say "
+      "them (before February 2023)");
+}
+
 /// Adds the model of Calculon's JSON, or of the catalog.
 void add_model(Job& job, const JobOptions& options, const Catalog& catalog) {
   if (options.model.empty())
@@ -101,11 +117,15 @@ void add_model(Job& job, const JobOptions& options, const Catalog& catalog) {
     return;
   }
   const GivenKeys keys(model_keys(), flattened(root, model_keys()));
+  const bool is_early = !keys.given("feedforward") && !keys.given("attn_size");
   for (const ModelKey& key : kModelKeys) {
+    const std::string_view name = key.name;
+    if (is_early && (name == "feedforward" || name == "attn_size")) continue;
     if (!keys.given(key.name))
       root.fail(fmt::format("'{}' is missing, without which Calculon knows no model", key.name));
     job.settings.push_back({key.setting, std::to_string(keys.count(key.name, 0, 1)), keys.place(key.name)});
   }
+  if (is_early) add_early_sizes(keys, job);
   job.settings.push_back({"model.vocabulary", std::to_string(kVocabulary), {}});
   for (const auto& [key, value] : kLikeGpt3) job.settings.push_back({key, value, {}});
   job.notes.push_back(
@@ -122,7 +142,11 @@ class Reader {
 
   void read() {
     keys_.check(job_);
-    for (const char* key : {"num_procs", "tensor_par", "pipeline_par", "data_par", "batch_size", "microbatch_size"})
+    micro_batch_ =
+        keys_.given("microbatch_size") || !keys_.given("minibatch_size") ? "microbatch_size" : "minibatch_size";
+    if (keys_.given("microbatch_size") && keys_.given("minibatch_size"))
+      keys_.fail("minibatch_size", " is an earlier name of microbatch_size, which is there too: give one");
+    for (const char* key : {"num_procs", "tensor_par", "pipeline_par", "data_par", "batch_size", micro_batch_})
       if (!keys_.given(key)) throw core::InputError(fmt::format("'{}' is missing", key), job_.file, 1);
     if (!keys_.flag("training", true)) keys_.fail("training", " false: inference is not modelled");
     read_ranks();
@@ -159,7 +183,7 @@ class Reader {
     set("strategy.pp", std::to_string(pp), "pipeline_par");
     set("strategy.cp", "1", "");
     set("strategy.global_batch", std::to_string(keys_.count("batch_size", 1, 1)), "batch_size");
-    set("strategy.micro_batch", std::to_string(keys_.count("microbatch_size", 1, 1)), "microbatch_size");
+    set("strategy.micro_batch", std::to_string(keys_.count(micro_batch_, 1, 1)), micro_batch_);
   }
 
   void read_schedule() {
@@ -170,7 +194,7 @@ class Reader {
 
   void read_tensor_communication() {
     const bool scatters = word("tensor_par_comm_type", "ar", kTensorCommunication) == "true";
-    const bool overlaps = word("tensor_par_overlap", "none", "none=false ring=true pipe=true") == "true";
+    const bool overlaps = word("tensor_par_overlap", "none", kTensorOverlap) == "true";
     set("strategy.sequence_parallel", scatters ? "true" : "false", "tensor_par_comm_type");
     set("strategy.stack.overlap_tensor", overlaps ? "true" : "false", "tensor_par_overlap");
     if (overlaps && !scatters)
@@ -182,6 +206,7 @@ class Reader {
 
   GivenKeys keys_;
   Job& job_;
+  const char* micro_batch_ = "microbatch_size";
 };
 
 }  // namespace

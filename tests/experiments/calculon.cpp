@@ -93,6 +93,25 @@ TEST_CASE("an execution and a model of Calculon are the run of the paper's table
   CHECK(settings_of(whole).at("strategy.schedule") == "1f1b");
 }
 
+TEST_CASE("executions and models as Calculon had them before are read, with what it took then") {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "execution.json").string(), model = (folder / "model.json").string();
+  std::ofstream(path)
+      << "{\"num_procs\": 16, \"tensor_par\": 8, \"pipeline_par\": 2, \"data_par\": 1, \"batch_size\": "
+         "32, \"minibatch_size\": 4, \"tensor_par_comm_type\": \"rs_ag\", \"tensor_par_overlap\": false}";
+  std::ofstream(model) << "{\"name\": \"Early\", \"hidden\": 6144, \"seq_size\": 2048, \"attn_heads\": 48, "
+                          "\"num_blocks\": 40}";
+  const auto settings = settings_of(read_job(path, {{}, 0, model}, catalog()));
+  CHECK(settings.at("strategy.micro_batch") == "4");
+  CHECK(settings.at("strategy.stack.overlap_tensor") == "false");
+  CHECK(settings.at("model.ffn_hidden") == "24576");
+  CHECK(settings.at("model.head_dim") == "128");
+  std::ofstream(model) << "{\"hidden\": 6144, \"seq_size\": 2048, \"attn_heads\": 48, \"num_blocks\": 40, "
+                          "\"attn_size\": 128}";
+  CHECK(refusal(execution(), model).find("'feedforward' is missing") != std::string::npos);
+  CHECK(refusal(execution(", \"minibatch_size\": 1")).find("give one") != std::string::npos);
+}
+
 TEST_CASE("a model of the catalog stands for Calculon's") {
   const Job job = read_job(kFolder + "gpt3-175B_full.json", {{}, 0, "gpt3-175b"}, catalog());
   CHECK(settings_of(job).at("model.layers") == "96");
