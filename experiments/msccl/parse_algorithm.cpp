@@ -43,23 +43,36 @@ class Reader {
 
   Algorithm read(std::string_view text) {
     const auto begins = [&](const XmlElement& element) { begin(element); };
-    const auto ends = [&] { --depth_; };
+    const auto ends = [&] {
+      if (--depth_ == 2) is_copy_ = false;
+    };
     import::walk_xml(text, file_, begins, ends);
     if (std::ssize(algorithm_.gpus) != gpus_)
       fail(algorithm_.line, fmt::format("has {} <gpu>, and ngpus is {}", algorithm_.gpus.size(), gpus_));
     for (std::size_t gpu = 0; gpu < algorithm_.gpus.size(); ++gpu)
       for (ThreadBlock& block : algorithm_.gpus[gpu].blocks) finish(gpu, block);
+    for (const Copy& copy : copies_) check_copy(copy);
     check_connections();
     return std::move(algorithm_);
   }
 
  private:
+  /// Of an input chunk of a GPU to an output chunk of it.
+  struct Copy {
+    std::size_t gpu;
+    std::int64_t from, to;
+    int line;
+  };
+
   [[noreturn]] void fail(int line, const std::string& what) const {
     throw core::InputError(core::line_text(what), file_, line);
   }
 
   void begin(const XmlElement& element) {
     constexpr std::array kNames{"algo", "gpu", "tb", "step"};
+    if (depth_ == 2 && element.name == "copy") return read_copy(element);
+    if (is_copy_)
+      fail(element.line, fmt::format("<{}> stands in a <copy>", element.name.substr(0, kMaxShownCharacters)));
     if (depth_ >= kNames.size() || element.name != kNames.at(depth_))
       fail(element.line,
            fmt::format("<{}> stands where {} is right", element.name.substr(0, kMaxShownCharacters),
@@ -134,6 +147,28 @@ class Reader {
     if (cells_ > kMaxCells) fail(element.line, fmt::format("its buffers have more than {} chunks", kMaxCells));
     integer(element, "i_chunks", 0, kMaxChunks);
     integer(element, "o_chunks", 0, kMaxChunks);
+  }
+
+  void read_copy(const XmlElement& element) {
+    copies_.push_back({algorithm_.gpus.size() - 1, integer(element, "i_off", 0, kMaxChunks),
+                       integer(element, "o_off", 0, kMaxChunks), element.line});
+    if (copies_.size() > kMaxCells) fail(element.line, fmt::format("has more than {} <copy>", kMaxCells));
+    is_copy_ = true;
+    ++depth_;
+  }
+
+  /// MSCCL's executors do not read copies of an input chunk to an output chunk, as TE-CCL writes them. In place there
+  /// is nothing to be done where both are one.
+  void check_copy(const Copy& copy) const {
+    if (algorithm_.out_of_place)
+      fail(copy.line, "<copy> is of an algorithm in place: MSCCL's executors do not copy; 'outofplace=\"0\"' is right");
+    const auto part = static_cast<std::int64_t>(copy.gpu) * (algorithm_.chunks / gpus_);
+    const std::int64_t from = copy.from + (algorithm_.kind == Kind::all_gather ? part : 0);
+    const std::int64_t to = copy.to + (algorithm_.kind == Kind::reduce_scatter ? part : 0);
+    if (from != to)
+      fail(copy.line, fmt::format("copies chunk {} of the input to chunk {} of the output, which are two in place: "
+                                  "MSCCL's executors do not copy",
+                                  copy.from, copy.to));
   }
 
   std::int32_t peer(const XmlElement& element, const char* attribute) const {
@@ -233,6 +268,8 @@ class Reader {
 
   const std::string& file_;
   std::size_t depth_ = 0;
+  bool is_copy_ = false;  // the element at depth 2
+  std::vector<Copy> copies_;
   std::int64_t gpus_ = 0, channels_ = 0, steps_ = 0, cells_ = 0, moved_ = 0;
   Algorithm algorithm_;
   std::vector<std::map<std::int64_t, std::int32_t>> index_;  // by GPU: of a thread block, by its id

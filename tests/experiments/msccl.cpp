@@ -63,6 +63,19 @@ XmlAlgorithm out_of_order(const std::string& protocol) {
 
 }  // namespace
 
+TEST_CASE("copies of a chunk to itself, as TE-CCL writes them in place, change nothing, and others are refused") {
+  const std::string text = with(out_of_order("LL").text(), "inplace=\"1\"", "inplace=\"1\" outofplace=\"0\"");
+  const auto with_copy = [&](const std::string& copy) { return with(text, "<tb", copy + "\n<tb"); };
+  const std::string copied = with_copy("<copy i_off=\"0\" o_off=\"0\"/>");
+  CHECK(step_of(msccl::import_algorithm(copied, "a.xml", {1 << 20}).programs).step_ps ==
+        step_of(msccl::import_algorithm(text, "a.xml", {1 << 20}).programs).step_ps);
+  CHECK_THAT(error(with_copy("<copy i_off=\"0\" o_off=\"1\"/>")), Contains("copies chunk 0 of the input to chunk 1"));
+  CHECK_THAT(error(with_copy("<copy i_off=\"0\"/>")), Contains("<copy> lacks 'o_off'"));
+  CHECK_THAT(error(with_copy("<copy i_off=\"0\" o_off=\"0\"><step/></copy>")), Contains("<step> stands in a <copy>"));
+  CHECK_THAT(error(with(copied, "outofplace=\"0\"", "outofplace=\"1\"")),
+             Contains("<copy> is of an algorithm in place"));
+}
+
 TEST_CASE("an algorithm of MSCCL is read as it stands") {
   const msccl::Algorithm algorithm = msccl::parse_algorithm(
       with("<?xml version=\"1.0\"?>\n<!-- one -->\n" + all_pairs(3).text(), "inplace=\"1\"",
