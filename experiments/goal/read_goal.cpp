@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
 #include "core/base/error.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/graphs/graph_programs.hpp"
@@ -92,12 +95,15 @@ programs::Imported import_goal(std::string_view text, const std::string& name, c
   const GoalFile file = is_goal_binary(text) ? parse_goal_binary(text, name) : parse_goal_file(text, name);
   const auto ranks = static_cast<std::uint32_t>(file.ranks.size());
   graphs::GraphPrograms job(ranks, {}, {});
-  std::int64_t starts = 0, empty = 0, nics = 0;
+  std::int64_t starts = 0, empty = 0, nics = 0, queued = 0;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    std::set<std::pair<std::uint32_t, std::uint64_t>> senders;  // with their tags
     for (const GoalOp& op : file.ranks[rank]) {
       starts += std::ssize(op.starts);
       empty += op.kind != GoalKind::calculate && op.size == 0 ? 1 : 0;
       nics += op.nic > 0 ? 1 : 0;
+      if (op.kind == GoalKind::receive && op.size <= options.eager_bytes && !senders.emplace(op.peer, op.tag).second)
+        ++queued;
       if (op.kind != GoalKind::calculate && op.peer == rank)
         throw core::InputError(fmt::format("has rank {} sending to itself", rank), name, op.line);
     }
@@ -114,6 +120,13 @@ programs::Imported import_goal(std::string_view text, const std::string& name, c
   if (starts > 0)
     result.account.push_back(fmt::format("{} irequires wait for what the other operation requires", starts));
   if (empty > 0) result.account.push_back(fmt::format("{} transfers of 0 bytes take no time", empty));
+  result.account.push_back(
+      "the order of a cpu's work is fixed, as if transfers took no time; LogGOPSim takes what is ready first");
+  if (queued > 0)
+    result.account.push_back(
+        fmt::format("{} transfers of up to S bytes begin when the one before them has arrived, as "
+                    "they are of the same rank and tag",
+                    queued));
   if (nics > 0)
     result.account.push_back(fmt::format("{} operations name a nic other than 0, which is not followed", nics));
   return result;

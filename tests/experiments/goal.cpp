@@ -198,6 +198,20 @@ TEST_CASE("calculations of one cpu take turns, and those of others run beside th
   CHECK(time_of("a: calc 1000 cpu 0\nb: calc 2000 cpu 1\nb irequires a\n") == 2'000'000);
 }
 
+TEST_CASE(
+    "small messages of one rank and tag go one after the other, which is told, and those of other tags together") {
+  const auto read = [](const char* second) {
+    return import_goal(fmt::format("num_ranks 2\nrank 0 {{\nsend 8b to 1 tag 1\nsend 8b to 1 tag {0}\n}}\nrank 1 {{\n"
+                                   "recv 8b from 0 tag 1\nrecv 8b from 0 tag {0}\n}}\n",
+                                   second),
+                       "g");
+  };
+  CHECK(in_one_node(read("1").programs) == 2 * transfer_alone(8));
+  CHECK(read("1").account.back().find("1 transfers of up to S bytes begin when the one before them has arrived") == 0);
+  CHECK(in_one_node(read("2").programs) < 2 * transfer_alone(8));
+  CHECK(read("2").account.back().find("the order of a cpu's work is fixed") == 0);
+}
+
 TEST_CASE("small messages travel before their receiver asks for them, and nobody waits for their sends") {
   const auto time_of = [](std::int64_t bytes) {
     return in_one_node(
