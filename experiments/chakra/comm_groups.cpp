@@ -71,6 +71,11 @@ void CommGroups::add_file(std::string_view text, const std::string& name) {
       import::JsonView(list, key.c_str()).for_each([&](const import::JsonView& rank) {
         ranks.push_back(static_cast<std::uint32_t>(rank.whole(0, 0xffffffff)));
     });
+    if (key == "0" && !ranks.empty() && ranks.size() != count_)
+      throw InputError(fmt::format(
+          "group '0' has {} of {} ranks: 0 is all ranks, and ASTRA-sim stops at a file that has it; give it "
+          "another number",
+          ranks.size(), count_));
     of_file_[key] = add(key, std::move(ranks), StepPart::exposed_other);
   }
 }
@@ -94,6 +99,26 @@ bool CommGroups::add_listed(std::uint32_t rank, const TraceNode& node) {
       add(called, std::move(ranks), description ? part_of(description->text()) : StepPart::exposed_other);
 });
 return true;
+}
+
+std::uint32_t CommGroups::around(std::uint32_t rank, const std::vector<std::uint32_t>& sizes,
+                                 const std::vector<bool>& involved) {
+  std::vector<std::uint32_t> ranks{rank};
+  std::string name = "involved_dim";
+  std::uint32_t apart = 1;
+  for (std::size_t i = 0; i < sizes.size(); apart *= sizes[i++]) {
+    if (!involved[i]) continue;
+    name += fmt::format(" {}", i);
+    const std::size_t before = ranks.size();
+    const std::uint32_t own = rank / apart % sizes[i];
+    for (std::uint32_t place = 0; place < sizes[i]; ++place)
+      for (std::size_t one = 0; place != own && one < before; ++one)
+        ranks.push_back(ranks[one] - own * apart + place * apart);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  const std::uint32_t group = add(name, std::move(ranks), StepPart::exposed_other);
+  dimensions_.try_emplace(group, involved);
+  return group;
 }
 
 std::optional<std::uint32_t> CommGroups::find(std::uint32_t rank, const std::string& name) const {

@@ -27,6 +27,12 @@ class CommGroups {
   /// Returns the group of a name as a rank knows it; "" and "0" are all ranks, as in ASTRA-sim.
   std::optional<std::uint32_t> find(std::uint32_t rank, const std::string& name) const;
 
+  /// Returns the group of the ranks that differ from `rank` in some dimensions alone: those that are `involved`, of
+  /// `sizes` ranks each.
+  std::uint32_t around(std::uint32_t rank, const std::vector<std::uint32_t>& sizes, const std::vector<bool>& involved);
+  /// Returns which dimensions the groups that around() made involve.
+  const std::map<std::uint32_t, std::vector<bool>>& dimensions() const { return dimensions_; }
+
   const std::vector<std::vector<std::uint32_t>>& ranks() const { return groups_; }
   const std::vector<core::workload::StepPart>& exposed() const { return exposed_; }
 
@@ -37,6 +43,7 @@ class CommGroups {
   std::vector<std::vector<std::uint32_t>> groups_;
   std::vector<core::workload::StepPart> exposed_;
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known_;
+  std::map<std::uint32_t, std::vector<bool>> dimensions_;
   std::map<std::string, std::uint32_t> of_file_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> listed_;  // by rank and name
 };

@@ -50,7 +50,7 @@ const std::set<std::string_view>& known_attributes() {
 
 class NodeReader {
  public:
-  NodeReader(std::uint32_t rank, const std::string& name, const CommGroups& groups, const TraceOptions& options,
+  NodeReader(std::uint32_t rank, const std::string& name, CommGroups& groups, const TraceOptions& options,
              Counts& counts)
       : rank_(rank), name_(name), groups_(groups), options_(options), counts_(counts) {}
 
@@ -64,16 +64,34 @@ class NodeReader {
       graphs::GraphNode& to = graph.nodes.emplace_back();
       to.id = node.id;
       to.name = node.name.empty() ? fmt::format("node {}", node.id) : node.name;
-      for (const std::uint64_t parent : node.data_deps) {
-        const auto found = number.find(parent);
-        if (found == number.end()) fail(node, fmt::format("waits for node {}, which the trace does not have", parent));
-        to.parents.push_back(found->second);
-      }
+      const auto wait_for = [&](const std::vector<std::uint64_t>& ids) {
+        for (const std::uint64_t parent : ids) {
+          const auto found = number.find(parent);
+          if (found == number.end())
+            fail(node, fmt::format("waits for node {}, which the trace does not have", parent));
+          to.parents.push_back(found->second);
+        }
+      };
+      wait_for(node.data_deps);
+      if (options_.follows_control) wait_for(node.ctrl_deps);
       counts_.control += std::ssize(node.ctrl_deps);
       set_work(node, to);
     }
     if (!options_.rendezvous) graphs::post_receives(graph, kMaxBytes);
     return graph;
+  }
+
+  /// The group of a collective, which involved_dim may make.
+  std::uint32_t group_of(const TraceNode& node) {
+    const Attribute* group = find(node, "pg_name");
+    if (group != nullptr && !group->text()) fail(node, "has a 'pg_name' that is no text");
+    const std::string called = group == nullptr ? std::string() : std::string(*group->text());
+    const std::optional<std::uint32_t> known = groups_.find(rank_, called);
+    if (!known)
+      fail(node, fmt::format("is of group '{}', which neither the groups' file (--groups) nor the trace has", called));
+    if (*known != 0) return *known;
+    if (const auto some = involved(node)) return groups_.around(rank_, options_.dimensions, *some);
+    return 0;
   }
 
   /// Whether the graph has a transfer, or a collective of other than all ranks: it is of this rank alone.
@@ -183,20 +201,39 @@ class NodeReader {
     to.us = bytes > 0 ? to.us : 0;
   }
 
+  /// The dimensions that a collective of all ranks involves, where these are not all of them.
+  std::optional<std::vector<bool>> involved(const TraceNode& node) const {
+    const Attribute* attribute = find(node, "involved_dim");
+    if (attribute == nullptr || attribute->field != Attribute::kBoolList) return std::nullopt;
+    std::vector<bool> all;
+    for (WireReader list(attribute->bytes, name_); !list.done();) {
+      const WireField field = list.field();
+      if (field.number != 1) continue;
+      if (field.type == WireType::varint) all.push_back(field.value != 0);
+      if (field.type != WireType::bytes) continue;
+      for (WireReader packed(field.bytes, name_); !packed.done();) all.push_back(packed.varint() != 0);
+    }
+    if (options_.dimensions.empty()) {
+      if (std::find(all.begin(), all.end(), false) == all.end()) return std::nullopt;
+      fail(
+          node,
+          "involves some dimensions of ASTRA-sim's topology alone: say the topology (--astra-system, --astra-network), "
+          "or give it a group ('pg_name')");
+    }
+    if (all.empty()) fail(node, "involves no dimension, of which ASTRA-sim waits for the end for ever");
+    if (all.size() < options_.dimensions.size())
+      fail(node, fmt::format("has 'involved_dim' of {} dimensions, where the network has {}", all.size(),
+                             options_.dimensions.size()));
+    all.resize(options_.dimensions.size());
+    const auto number = std::count(all.begin(), all.end(), true);
+    if (number == 0) fail(node, "involves no dimension, of which ASTRA-sim waits for the end for ever");
+    if (number == std::ssize(all)) return std::nullopt;
+    return all;
+  }
+
   void collective(const TraceNode& node, std::int64_t bytes, graphs::GraphNode& to) {
-    const Attribute* dimensions = find(node, "involved_dim");
-    if (dimensions != nullptr && dimensions->field == Attribute::kBoolList &&
-        std::find(
-            dimensions->bytes.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(dimensions->bytes.size(), 2)),
-            dimensions->bytes.end(), '\0') != dimensions->bytes.end())
-      fail(node, "involves some dimensions of ASTRA-sim's topology alone; give it a group instead ('pg_name')");
-    const Attribute* group = find(node, "pg_name");
-    if (group != nullptr && !group->text()) fail(node, "has a 'pg_name' that is no text");
-    const std::string called = group == nullptr ? std::string() : std::string(*group->text());
-    const std::optional<std::uint32_t> known = groups_.find(rank_, called);
-    if (!known) fail(node, fmt::format("is of group '{}', which neither the groups' file nor the trace has", called));
     graphs::GroupCall call;
-    call.group = *known;
+    call.group = group_of(node);
     is_of_rank_ = is_of_rank_ || call.group != 0;
     call.bytes = bytes;
     const auto members = static_cast<std::int64_t>(groups_.ranks()[call.group].size());
@@ -235,7 +272,7 @@ class NodeReader {
 
   std::uint32_t rank_;
   const std::string& name_;
-  const CommGroups& groups_;
+  CommGroups& groups_;
   const TraceOptions& options_;
   Counts& counts_;
   bool is_of_rank_ = false;
@@ -252,7 +289,10 @@ void tell(const Counts& counts, const TraceOptions& options, bool are_simulated,
   for (const auto& [name, number] : counts.unknown_attributes)
     if (unknown.size() < 400) unknown += fmt::format("{}{} ({})", unknown.empty() ? "" : ", ", name, number);
   if (!unknown.empty()) to.account.push_back("attributes that are not known, and not followed: " + unknown);
-  count(counts.control, "control dependencies are not followed, as ASTRA-sim's feeder follows those of data alone");
+  if (!options.follows_control)
+    count(counts.control,
+          "control dependencies are not followed, as Chakra's own feeder follows those of data alone; ASTRA-sim's "
+          "follows both (--collectives as-astra)");
   count(counts.host_communications,
         "communications with is_cpu_op are host operations: the GPU's own nodes communicate");
   if (are_simulated || !options.roofline)  // of graphs, the roofline says what has no time
@@ -317,6 +357,16 @@ class JobReader {
     }
   }
 
+  /// Finds the groups that involved_dim makes, which are else found while the traces are read.
+  void find_groups() {
+    for (std::uint32_t rank = 0; rank < files_ && !options_.dimensions.empty(); ++rank) {
+      const TraceFile file = load_(rank);
+      NodeReader reader(rank, file.name, groups_, options_, counts_);
+      for (const TraceNode& node : parse_trace(file.bytes, file.name).nodes)
+        if (node.type == static_cast<std::uint32_t>(NodeType::comm_coll)) reader.group_of(node);
+    }
+  }
+
   void tell(programs::Imported& to, bool are_simulated) const {
     to.programs.name = what_.substr(what_.rfind('/') + 1);
     to.programs.origin = fmt::format("Chakra traces {}", what_);
@@ -358,6 +408,7 @@ class JobReader {
 };
 
 programs::Imported import_all(JobReader reader, const std::string& what) {
+  reader.find_groups();
   graphs::GraphPrograms job(reader.ranks(), reader.groups().ranks(), reader.groups().exposed());
   reader.read([&](std::uint32_t rank, const graphs::RankGraph& graph) { job.add(rank, graph); },
               [&](std::uint32_t rank, std::uint32_t as) { job.add_same(rank, as); });
@@ -368,8 +419,6 @@ programs::Imported import_all(JobReader reader, const std::string& what) {
 
 TraceGraphs graphs_of(JobReader reader) {
   TraceGraphs all;
-  all.groups = reader.groups().ranks();
-  all.exposed = reader.groups().exposed();
   all.graph_of_rank.resize(reader.ranks());
   reader.read(
       [&](std::uint32_t rank, graphs::RankGraph graph) {
@@ -377,6 +426,9 @@ TraceGraphs graphs_of(JobReader reader) {
         all.graphs.push_back(std::move(graph));
       },
       [&](std::uint32_t rank, std::uint32_t as) { all.graph_of_rank[rank] = all.graph_of_rank[as]; });
+  all.groups = reader.groups().ranks();
+  all.exposed = reader.groups().exposed();
+  all.dimensions = reader.groups().dimensions();
   reader.tell(all.told, false);
   return all;
 }

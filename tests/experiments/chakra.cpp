@@ -206,7 +206,9 @@ TEST_CASE("what is not known in a trace is counted and told") {
   };
   CHECK(has("1 nodes of type 12, which the schema does not have, take no time"));
   CHECK(has("attributes that are not known, and not followed: colour (1)"));
-  CHECK(has("2 control dependencies are not followed, as ASTRA-sim's feeder follows those of data alone"));
+  CHECK(
+      has("2 control dependencies are not followed, as Chakra's own feeder follows those of data alone; ASTRA-sim's "
+          "follows both (--collectives as-astra)"));
   CHECK(has("1 programs for 2 ranks, on up to 1 streams"));
 }
 
@@ -246,6 +248,9 @@ TEST_CASE("what is wrong in a trace is said with its file, and its node or byte"
   CHECK(error_of([&] {
           import_traces(files_of({{node(1, NodeType::comp, 1)}}), "[1]", "t");
         }).find("must be an object of groups") != std::string::npos);
+  CHECK(error_of([&] {
+          step_of({{node(1, NodeType::comp, 1)}, {node(1, NodeType::comp, 1)}}, R"({"0": [1]})");
+        }).find("group '0' has 1 of 2 ranks: 0 is all ranks") != std::string::npos);
   CHECK(error_of([&] {
           import_traces(files_of({{node(1, NodeType::comp, 1)}}), "{\"1\": [0, 4]}", "t");
         }).find("group '1' has rank 4, where there are 1") != std::string::npos);
