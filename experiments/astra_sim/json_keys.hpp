@@ -24,6 +24,8 @@ class JsonKeys {
   double number(const char* key, double otherwise, double most) const;
   /// 0 or 1, as ASTRA-sim's switches are.
   bool flag(const char* key) const;
+  /// Whether the value is true or false.
+  bool is_truth(const char* key) const { return has(key) && document_.at(key).is_boolean(); }
   std::optional<std::string> text(const char* key) const;
   std::vector<std::string> texts(const char* key) const;
   [[noreturn]] void fail(const char* key, const std::string& right) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 
 #include "core/base/error.hpp"
 
@@ -57,7 +58,10 @@ class PhaseMaker {
         halving_doubling();
         break;
       case AlgorithmKind::double_binary_tree:
-        fail(key, algorithm, "is not modelled; ring, direct and halvingDoubling are");
+        if (is_group_) fail(key, algorithm, "has no tree for a group of some ranks: ASTRA-sim itself stops");
+        if (!std::has_single_bit(static_cast<std::uint64_t>(n_)))
+          fail(key, algorithm, fmt::format("is of powers of two, not of {} ranks: ASTRA-sim itself stops", n_));
+        phase_.tree = Tree{bytes_, endpoint_, reduction(bytes_)};
     }
     for (const Round& round : phase_.rounds)
       for (const Message& message : round.messages)
@@ -145,17 +149,18 @@ const std::vector<Algorithm>& algorithms_of(const System& system, Kind kind) {
   return found->second;
 }
 
-std::vector<std::uint32_t> spaced(std::uint32_t count, std::uint32_t step) {
+std::vector<std::uint32_t> spaced(std::uint32_t count, std::uint32_t step, std::uint32_t from) {
   std::vector<std::uint32_t> ranks(count);
-  for (std::uint32_t i = 0; i < count; ++i) ranks[i] = i * step;
+  for (std::uint32_t i = 0; i < count; ++i) ranks[i] = from + i * step;
   return ranks;
 }
 
-/// Makes the phases of a collective of all ranks, one dimension after the other.
+/// Makes the phases of a collective of all ranks, or of those around `first` that its dimensions hold, one dimension
+/// after the other.
 class Crossings {
  public:
-  Crossings(const Call& call, const System& system, const Network& network)
-      : call_(call), system_(system), network_(network), algorithms_(algorithms_of(system, call.kind)) {}
+  Crossings(const Call& call, std::uint32_t first, const System& system, const Network& network)
+      : call_(call), first_(first), system_(system), network_(network), algorithms_(algorithms_of(system, call.kind)) {}
 
   std::vector<Phase> phases(std::int64_t chunk) {
     bytes_ = chunk;
@@ -165,7 +170,12 @@ class Crossings {
     if (has_of_all && algorithms_.size() > 1)
       throw InputError(fmt::format("{}: must be one name where it is of all dimensions at once", key), system_.name);
     if (has_of_all) {
-      add(call_.kind, 0, spaced(network_.ranks(), 1));
+      if (!call_.involved.empty())
+        throw InputError(fmt::format("{}: {} walks all dimensions, and the workload has a collective of some of them "
+                                     "(involved_dim)",
+                                     key, algorithms_.front().name),
+                         system_.name);
+      add(call_.kind, 0, spaced(network_.ranks(), 1, 0));
       return std::move(phases_);
     }
     if (algorithms_.size() != dimensions)
@@ -177,9 +187,11 @@ class Crossings {
                                    "collective",
                                    kMaxDimensions),
                        network_.name);
+    for (std::size_t i = 0; i < dimensions; ++i)
+      if (call_.involved.empty() || call_.involved[i]) crossed_.push_back(i);
     if (call_.kind != Kind::all_reduce) {
-      const bool gathers = call_.kind == Kind::all_gather;
-      for (std::size_t i = 0; i < dimensions; ++i) add(call_.kind, gathers ? dimensions - 1 - i : i);
+      if (call_.kind == Kind::all_gather) std::reverse(crossed_.begin(), crossed_.end());
+      for (const std::size_t dimension : crossed_) add(call_.kind, dimension);
     } else {
       all_reduce();
     }
@@ -188,25 +200,25 @@ class Crossings {
 
  private:
   void all_reduce() {
-    const std::size_t last = network_.dimensions.size() - 1;
-    if (last > 0 && !system_.crossing)
+    if (crossed_.size() > 1 && !system_.crossing)
       throw InputError(
           "collective-optimization: must be baseline or localBWAware for an all-reduce of several "
           "dimensions",
           system_.name);
-    if (last > 0 && system_.crossing == Crossing::baseline) {
-      for (std::size_t dimension = 0; dimension <= last; ++dimension) add(Kind::all_reduce, dimension);
+    if (crossed_.size() > 1 && system_.crossing == Crossing::baseline) {
+      for (const std::size_t dimension : crossed_) add(Kind::all_reduce, dimension);
       return;
     }
-    for (std::size_t dimension = 0; dimension < last; ++dimension) add(Kind::reduce_scatter, dimension);
-    add(Kind::all_reduce, last);
-    for (std::size_t dimension = last; dimension-- > 0;) add(Kind::all_gather, dimension);
+    const std::size_t last = crossed_.size() - 1;
+    for (std::size_t i = 0; i < last; ++i) add(Kind::reduce_scatter, crossed_[i]);
+    add(Kind::all_reduce, crossed_[last]);
+    for (std::size_t i = last; i-- > 0;) add(Kind::all_gather, crossed_[i]);
   }
 
   void add(Kind kind, std::size_t dimension) {
     std::uint32_t step = 1;
     for (std::size_t i = 0; i < dimension; ++i) step *= network_.dimensions[i].ranks;
-    add(kind, dimension, spaced(network_.dimensions[dimension].ranks, step));
+    add(kind, dimension, spaced(network_.dimensions[dimension].ranks, step, first_));
   }
 
   void add(Kind kind, std::size_t dimension, std::vector<std::uint32_t> members) {
@@ -214,26 +226,31 @@ class Crossings {
     phases_.push_back(
         PhaseMaker(system_, kind, bytes_, std::move(members), false).make(algorithms_[dimension], key_of(call_.kind)));
     phases_.back().queue = static_cast<std::uint32_t>(dimension);
+    if (phases_.back().tree) return;  // leaves as many bytes as it found
     if (kind == Kind::reduce_scatter) bytes_ /= n;
     if (kind == Kind::all_gather) bytes_ *= n;
   }
 
   const Call& call_;
+  std::uint32_t first_;
   const System& system_;
   const Network& network_;
   const std::vector<Algorithm>& algorithms_;
+  std::vector<std::size_t> crossed_;
   std::int64_t bytes_ = 0;
   std::vector<Phase> phases_;
 };
 
 }  // namespace
 
-Chunks chunks_of(const Call& call, const std::vector<std::uint32_t>& group, const System& system,
-                 const Network& network) {
+bool Chunks::has_tree() const {
+  return std::any_of(phases.begin(), phases.end(), [](const Phase& phase) { return phase.tree.has_value(); });
+}
+
+std::pair<std::int64_t, std::int64_t> chunk_sizes(const Call& call, const System& system, const Network& network) {
   if (system.splits == 0)
     throw InputError("preferred-dataset-splits: must be there: into how many chunks a collective is divided",
                      system.name);
-  Chunks chunks;
   std::int64_t bytes = call.bytes, chunk = bytes / system.splits;
   const std::int64_t ranks = network.ranks();
   if (call.kind != Kind::all_gather && ranks > chunk) chunk = ranks, bytes = system.splits * ranks;
@@ -241,9 +258,17 @@ Chunks chunks_of(const Call& call, const std::vector<std::uint32_t>& group, cons
     throw InputError(
         fmt::format("preferred-dataset-splits: must be {} at most, for an all-gather of {} bytes", bytes, bytes),
         system.name);
-  chunks.count = (bytes + chunk - 1) / chunk;
-  if (static_cast<std::int64_t>(group.size()) == ranks) {
-    chunks.phases = Crossings(call, system, network).phases(chunk);
+  return {(bytes + chunk - 1) / chunk, chunk};
+}
+
+Chunks chunks_of(const Call& call, const std::vector<std::uint32_t>& group, const System& system,
+                 const Network& network) {
+  Chunks chunks;
+  std::int64_t chunk = 0;
+  std::tie(chunks.count, chunk) = chunk_sizes(call, system, network);
+  if (group.size() == network.ranks() || !call.involved.empty()) {
+    const std::uint32_t first = call.involved.empty() ? 0 : group.front();
+    chunks.phases = Crossings(call, first, system, network).phases(chunk);
     return chunks;
   }
   // A group of some ranks is one ring of its members, in their order, whatever the dimensions are.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
@@ -15,6 +17,8 @@ namespace manyworlds::experiments::astra_sim {
 struct Call {
   core::collective::Kind kind = core::collective::Kind::all_reduce;
   std::int64_t bytes = 0;
+  std::vector<bool> involved = {};        // dimensions of the network (involved_dim); none: all, or a group's one ring
+  std::optional<std::uint32_t> own = {};  // the algorithm of one's own that carries it out (own_algorithms.hpp)
   auto operator<=>(const Call&) const = default;
 };
 
@@ -41,24 +45,37 @@ struct Round {
   std::int64_t times = 1;
 };
 
+/// A phase that goes up a binary tree and down again (DoubleBinaryTreeAllReduce.cc), whatever the collective is.
+struct Tree {
+  std::int64_t bytes = 0;  // of every message
+  std::int64_t endpoint_ns = 0, reduction_ns = 0;
+};
+
 struct Phase {
   std::uint32_t queue = 0;             // the dimension whose active chunks it is one of
   std::vector<std::uint32_t> members;  // ranks, of which one may stand for all by symmetry
   std::int64_t before_ns = 0;          // an endpoint's delay, before the first round
   std::vector<Round> rounds;
   bool needs_equal_messages =
-      false;  // rounds of several messages behind one another hold only where these come at once
+      false;                 // rounds of several messages behind one another hold only where these come at once
+  std::optional<Tree> tree;  // instead of rounds: which of two trees, the chunks of a dimension take in turn
 };
 
 /// The chunks of a collective are alike.
 struct Chunks {
   std::int64_t count = 0;
   std::vector<Phase> phases;
+
+  bool has_tree() const;
 };
 
-/// Returns the chunks of a collective of a group of ranks: of all of them by the dimensions of the network, else by one
-/// ring of its members, whose endpoints take 10 ns whatever the system says (MemBus::Transmition::Fast). Throws
-/// InputError with the system's file and key for what ASTRA-sim or this model cannot do.
+/// Returns how many chunks there are and how many bytes each has. Throws InputError.
+std::pair<std::int64_t, std::int64_t> chunk_sizes(const Call& call, const System& system, const Network& network);
+
+/// Returns the chunks of a collective of a group of ranks: of all of them, or of those that lie in the dimensions that
+/// it involves, by the dimensions of the network, else by one ring of its members, whose endpoints take 10 ns whatever
+/// the system says (MemBus::Transmition::Fast). Throws InputError with the system's file and key for what ASTRA-sim or
+/// this model cannot do.
 Chunks chunks_of(const Call& call, const std::vector<std::uint32_t>& group, const System& system,
                  const Network& network);
 

@@ -22,7 +22,10 @@ chakra::TraceOptions trace_options(const Configuration& configuration, Communica
                                    chakra::TraceOptions options) {
   const System& system = configuration.system;
   if (system.has_roofline) options.roofline = chakra::Roofline{system.peak_tflops, system.memory_gb_per_s};
+  for (const NetworkDimension& dimension : configuration.network.dimensions)
+    options.dimensions.push_back(dimension.ranks);
   if (communication) options.one_at_a_time = options.rendezvous = true;  // a replay posts receives itself
+  options.follows_control = communication.has_value();
   return options;
 }
 
@@ -93,7 +96,7 @@ void name_compute_stream(programs::RankProgram& program) {
 
 programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& what, const Configuration& configuration,
                                 Congestion congestion) {
-  const auto& [system, network, memory] = configuration;
+  const auto& [system, network, memory, own] = configuration;
   check_ranks(traces.graph_of_rank.size(), network);
   if (!system.refused.empty()) throw InputError(system.refused.front(), system.name);
   std::int64_t without_time = 0;
@@ -101,8 +104,9 @@ programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& w
     graphs::execution_order(graph);  // refuses circles
     if (system.has_roofline) without_time += time_by_roofline(graph, system);
   }
-  const Job job{std::move(traces.graphs), std::move(traces.graph_of_rank), std::move(traces.groups)};
-  CollectiveTimes collectives(system, network, congestion);
+  const Job job{std::move(traces.graphs), std::move(traces.graph_of_rank), std::move(traces.groups),
+                std::move(traces.dimensions)};
+  CollectiveTimes collectives(system, network, congestion, own);
   const Replay replayed = replay(job, network, memory.value_or(Memory()), congestion, collectives);
   const auto ranks = static_cast<std::uint32_t>(job.graph_of_rank.size());
   graphs::GraphPrograms programs(ranks, job.groups, std::move(traces.exposed));
@@ -125,6 +129,11 @@ programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& w
         fmt::format("{} collectives whose ranks come at different times begin when the last has come; ASTRA-sim begins "
                     "before",
                     collectives.begun_late()));
+  if (collectives.tied() > 0)
+    result.account.push_back(
+        fmt::format("in {} kinds of collectives with doubleBinaryTree, chunks come to a dimension in one nanosecond: "
+                    "ASTRA-sim may take them in another order",
+                    collectives.tied()));
   return result;
 }
 
@@ -151,6 +160,7 @@ programs::Imported import_by(const Configuration& configuration, Communication c
                              const ReadTraces& read_traces) {
   chakra::TraceOptions told = trace_options(configuration, communication, options);
   if (files == 1 && !told.ranks) told.ranks = configuration.network.ranks();
+  if (files > 1) check_ranks(files, configuration.network);
   programs::Imported result;
   if (communication) {
     result = as_astra_sim(read_graphs(told), what, configuration, *communication);
@@ -173,19 +183,20 @@ programs::Imported import_astra_sim(const std::vector<chakra::TraceFile>& files,
       [&](const chakra::TraceOptions& told) { return chakra::import_traces(files, groups, what, told); });
 }
 
-Configuration read_configuration(const Paths& paths) {
+Configuration read_configuration(const Paths& paths, Communication communication) {
   Configuration all;
   all.system = parse_system_file(import::read_text(paths.system), paths.system);
   all.network = parse_network_file(import::read_text(paths.network), paths.network);
   if (!paths.memory.empty())
     all.memory = parse_memory_file(import::read_text(paths.memory), paths.memory, all.network.ranks());
+  if (communication) all.own = read_own_algorithms(all.system.own, paths.system);
   return all;
 }
 
 programs::Imported read_astra_sim(const std::string& prefix, const Paths& paths, Communication communication,
                                   const chakra::TraceOptions& options) {
   return import_by(
-      read_configuration(paths), communication, prefix, chakra::count_traces(prefix), options,
+      read_configuration(paths, communication), communication, prefix, chakra::count_traces(prefix), options,
       [&](const chakra::TraceOptions& told) { return chakra::read_graphs(prefix, told); },
       [&](const chakra::TraceOptions& told) { return chakra::read_traces(prefix, told); });
 }

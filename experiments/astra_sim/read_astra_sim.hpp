@@ -21,6 +21,7 @@ struct Configuration {
   System system;
   Network network;
   std::optional<Memory> memory;
+  OwnAlgorithms own = {};  // that system.own names, where they have been read
 };
 
 struct Paths {
@@ -40,8 +41,8 @@ programs::Imported import_astra_sim(const std::vector<chakra::TraceFile>& files,
                                     const std::string& what, const Configuration& configuration,
                                     Communication communication, const chakra::TraceOptions& options = {});
 
-/// Reads the files.
-Configuration read_configuration(const Paths& paths);
+/// Reads the files; and with a backend the algorithms that the system file names, which nothing else needs.
+Configuration read_configuration(const Paths& paths, Communication communication);
 
 /// Reads PREFIX.0.et, PREFIX.1.et, ... and the files; a single trace stands for all ranks of the network.
 programs::Imported read_astra_sim(const std::string& prefix, const Paths& paths, Communication communication,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "experiments/astra_sim/collective_times.hpp"
@@ -15,7 +16,8 @@ namespace manyworlds::experiments::astra_sim {
 struct Job {
   std::vector<graphs::RankGraph> graphs;
   std::vector<std::uint32_t> graph_of_rank;
-  std::vector<std::vector<std::uint32_t>> groups;
+  std::vector<std::vector<std::uint32_t>> groups;         // the first is of all ranks
+  std::map<std::uint32_t, std::vector<bool>> dimensions;  // of groups that are of some dimensions of the network alone
 };
 
 struct Span {

@@ -85,11 +85,13 @@ void read_collectives(const JsonKeys& keys, System& system) {
       system.algorithms[one.kind].push_back(algorithm_of(keys, one.native, name));
     if (keys.has(one.native)) system.collective_keys.emplace_back(one.native);
     if (!keys.has(one.custom)) continue;
-    keys.texts(one.custom);
-    system.refused.push_back(fmt::format("{}: algorithms of one's own are not modelled", one.custom));
+    const std::vector<std::string> prefixes = keys.texts(one.custom);
+    if (prefixes.size() != 1) keys.fail(one.custom, "a list of one prefix of traces, which are of all dimensions");
+    system.own.of_kind[one.kind] = {one.custom, prefixes.front()};
+    system.collective_keys.emplace_back(one.custom);
   }
-  if (keys.text("per-node-custom-implementation"))
-    system.refused.emplace_back("per-node-custom-implementation: algorithms of one's own are not modelled");
+  system.own.per_node_file = keys.text("per-node-custom-implementation");
+  if (system.own.per_node_file) system.collective_keys.emplace_back("per-node-custom-implementation");
   if (const auto crossing = keys.text("collective-optimization")) {
     if (crossing != "baseline" && crossing != "localBWAware")
       keys.fail("collective-optimization", "baseline or localBWAware");
@@ -108,7 +110,8 @@ void check_silent(const JsonKeys& keys) {
       policy && policy != "LIFO" && policy != "FIFO" && policy != "EXPLICIT")
     keys.fail("scheduling-policy", "LIFO, FIFO or EXPLICIT");
   keys.text("local-mem-trace-filename");
-  for (const char* key : {"boost-mode", "trace-enabled", "track-local-mem"}) keys.flag(key);
+  for (const char* key : {"boost-mode", "trace-enabled", "track-local-mem"})
+    if (!keys.is_truth(key)) keys.flag(key);
   keys.whole("local-reduction-delay", 0, 0, kMaxNs);
 }
 
@@ -139,6 +142,9 @@ System parse_system_file(std::string_view text, const std::string& name) {
   check_silent(keys);
   for (const SilentKey& one : kSilent)
     if (keys.has(one.key)) system.silent_keys.push_back(fmt::format("{} {}", one.key, one.why));
+  // ASTRA-sim compares the last two with the number 0, which no truth value equals: false switches them on.
+  for (const char* key : {"roofline-enabled", "replay-only"})
+    if (keys.is_truth(key)) keys.fail(key, "0 or 1, as ASTRA-sim takes both true and false for 1");
   if (keys.flag("model-shared-bus")) system.refused.emplace_back("model-shared-bus: the bus is not modelled");
   if (keys.flag("replay-only")) system.refused.emplace_back("replay-only: collectives with durations are not modelled");
   system.memory_gb_per_s = keys.number("local-mem-bw", 0, 1e9);

@@ -106,6 +106,40 @@ TEST_CASE("groups are told as ASTRA-sim's file has them, and their endpoints tak
   CHECK(step_ps({low, low, high, high}, configuration, Congestion::unaware, groups) == 1000 * kAllReduce2);
 }
 
+TEST_CASE("collectives of some dimensions are phases of these, or of groups where they are simulated") {
+  TraceNode some = mebibyte(1), none = mebibyte(1), named = mebibyte(1, {}, "1");
+  const auto involve = [](TraceNode& node, const std::string& dimensions) {
+    Attribute list = Attribute::of("involved_dim", Attribute::kBoolList, 0);
+    list.bytes = std::string("\x0a") + static_cast<char>(dimensions.size()) + dimensions;
+    node.attributes.push_back(list);
+  };
+  involve(some, std::string("\0\1", 2));
+  involve(named, std::string("\0\1", 2));
+  involve(none, std::string("\0\0", 2));
+  // An all-reduce over the second dimension, which is what one of its ranks alone would do.
+  const Configuration configuration =
+      files(with(R"("all-reduce-implementation": ["ring", "ring"])"),
+            "topology: [FullyConnected, FullyConnected]\nnpus_count: [3, 2]\nbandwidth: [9, 50]\nlatency: [77, 500]\n");
+  CHECK(step_ps(Ranks(6, {some}), configuration) == 1000 * kAllReduce2);
+  const programs::Imported simulated = imported(Ranks(6, {some}), configuration, std::nullopt);
+  REQUIRE(simulated.programs.ranks.program_of_rank.size() == 6);
+  CHECK(simulated.programs.ranks.dimensions.size() == 1);
+  CHECK(error(Ranks(6, {none}), configuration) ==
+        "t.0.et: node 1 ('node') involves no dimension, of which ASTRA-sim waits for the end for ever");
+  // A group that is named is asked for no dimensions, as in ASTRA-sim.
+  CHECK_NOTHROW(imported(Ranks(6, {named}), configuration, Congestion::unaware, R"({"1": [0, 1, 2, 3, 4, 5]})"));
+}
+
+TEST_CASE("control dependencies are waited for as in ASTRA-sim, where its times are asked for") {
+  std::vector<TraceNode> rank{node(1, NodeType::comp, 10), mebibyte(2)};
+  rank[1].ctrl_deps = {1};
+  const Configuration configuration = files(kSystem, kConnected2);
+  CHECK(step_ps({rank, rank}, configuration) == 1000 * (10'000 + kAllReduce2));
+  rank[1].ctrl_deps = {3};
+  CHECK(error({rank, rank}, configuration) ==
+        "t.0.et: node 2 ('node') waits for node 3, which the trace does not have");
+}
+
 TEST_CASE("transfers take the way between their ranks, and receives wait for no resource") {
   const Configuration configuration = files(kSystem, network_text("Ring", 5));
   const std::vector<TraceNode> idle{node(1, NodeType::comp, 1)};
@@ -215,7 +249,10 @@ TEST_CASE("what is wrong in ASTRA-sim's files is said with the key and what woul
   CHECK(system(R"({"roofline-enabled": 1, "local-mem-bw": 5})") ==
         "s.json: peak-perf: must be TFLOP/s, as roofline-enabled is 1, not nothing");
   CHECK(system(with(R"("roofline-enabled": true)")) ==
-        "s.json: roofline-enabled: must be an integer from 0 to 1, not true");
+        "s.json: roofline-enabled: must be 0 or 1, as ASTRA-sim takes both true and false for 1, not true");
+  CHECK(system(with(R"("replay-only": false)")) ==
+        "s.json: replay-only: must be 0 or 1, as ASTRA-sim takes both true and false for 1, not false");
+  CHECK_NOTHROW(parse_system_file(with(R"("trace-enabled": false, "track-local-mem": true)"), "s.json"));
 
   const auto network = [](const std::string& text) { return error_of([&] { parse_network_file(text, "n.yml"); }); };
   CHECK(network("topology: [Ring]\n") == "n.yml:1: npus_count: must be there: a list with a value per dimension");
@@ -254,11 +291,15 @@ TEST_CASE("what ASTRA-sim would do and is not modelled is refused by name, and w
         "network.yml: npus_count: must be 3 ranks in all, as the workload has, not 2");
   CHECK(refused(R"("model-shared-bus": 1)") == "system.json: model-shared-bus: the bus is not modelled");
   CHECK(refused(R"("replay-only": 1)").find("system.json: replay-only: ") == 0);
-  CHECK(refused(R"("all-reduce-implementation-custom": ["a"])") ==
-        "system.json: all-reduce-implementation-custom: algorithms of one's own are not modelled");
   CHECK(
-      refused(R"("all-reduce-implementation": ["doubleBinaryTree"])") ==
-      "system.json: all-reduce-implementation: doubleBinaryTree is not modelled; ring, direct and halvingDoubling are");
+      refused(R"("all-reduce-implementation": ["doubleBinaryTree"])", network_text("Switch", 6)) ==
+      "system.json: all-reduce-implementation: doubleBinaryTree is of powers of two, not of 6 ranks: ASTRA-sim itself "
+      "stops");
+  CHECK(refused(R"("all-reduce-implementation": ["doubleBinaryTree"])", kConnected2, Congestion::aware) ==
+        "system.json: doubleBinaryTree is not modelled with congestion (--collectives as-astra)");
+  const std::string square = "topology: [Switch, Switch]\nnpus_count: [2, 2]\nbandwidth: [1, 1]\nlatency: [1, 1]\n";
+  CHECK(refused(R"("all-reduce-implementation": ["doubleBinaryTree", "direct"])", square)
+            .find("system.json: a direct all-reduce in one dimension and doubleBinaryTree in another are not") == 0);
   CHECK(refused(R"("all-reduce-implementation": ["direct2"])", network_text("Switch", 4)) ==
         "system.json: all-reduce-implementation: direct2 with a window below the 3 messages of a rank is not modelled");
   CHECK(refused(R"("all-reduce-implementation": ["halvingDoubling"])", network_text("Switch", 6)) ==

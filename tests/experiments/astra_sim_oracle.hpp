@@ -1,5 +1,5 @@
 // ASTRA-sim's collectives written plainly: every rank, every chunk, every message, packet by packet as Ring.cc,
-// AllToAll.cc and HalvingDoubling.cc keep count of them, on a network of single links.
+// AllToAll.cc, HalvingDoubling.cc and DoubleBinaryTreeAllReduce.cc keep count of them, on a network of single links.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,10 @@ struct Setup {
   Ns endpoint_ns = 10;
   double memory_gb_per_s = 100;
   bool local_bandwidth_aware = true, is_aware = false;
-  std::vector<int> group;   // empty: all ranks
-  std::vector<Ns> entries;  // by member
+  std::vector<int> group;      // empty: all ranks
+  std::vector<bool> involved;  // dimensions that hold the group; empty: a group is one ring
+  int trees_before = 0;        // that every rank has taken of each dimension
+  std::vector<Ns> entries;     // by member
 };
 
 class Oracle {
@@ -42,7 +44,7 @@ class Oracle {
     for (const Dimension& dimension : setup.dimensions) all_ *= dimension.size;
     members_ = setup.group;
     for (int rank = 0; setup.group.empty() && rank < all_; ++rank) members_.push_back(rank);
-    is_group_ = static_cast<int>(members_.size()) < all_;
+    is_group_ = static_cast<int>(members_.size()) < all_ && setup.involved.empty();
     ends_.resize(members_.size());
     ranks_.resize(static_cast<std::size_t>(all_));
   }
@@ -90,6 +92,11 @@ class Oracle {
     std::string kind, algorithm;
     std::int64_t bytes;
     std::vector<int> ring;  // the ranks around, this one among them
+    int tree = 0;           // which tree of the dimension, in the order in which chunks take them
+  };
+  struct Node {
+    int rank = -1;
+    Node *parent = nullptr, *left = nullptr, *right = nullptr;
   };
   struct Packet {
     int to, from;
@@ -116,7 +123,7 @@ class Oracle {
   };
   struct Box {
     int arrived = 0;
-    std::deque<Stream*> waiting;
+    std::deque<std::function<void()>> waiting;
   };
 
   void at(Ns when, std::function<void()> what) { events_.push({when, number_++, std::move(what)}); }
@@ -130,10 +137,14 @@ class Oracle {
     return ring;
   }
 
-  std::deque<Phase> phases(int rank, std::int64_t bytes) const {
+  std::deque<Phase> phases(int rank, std::int64_t bytes) {
     std::deque<Phase> all;
     const auto add = [&](const std::string& kind, std::size_t dimension) {
       all.push_back({static_cast<int>(dimension), kind, setup_.algorithms[dimension], bytes, ring_of(rank, dimension)});
+      if (all.back().algorithm == "doubleBinaryTree") {
+        all.back().tree = setup_.trees_before + trees_[{rank, dimension}]++;
+        return;
+      }
       const auto n = static_cast<std::int64_t>(all.back().ring.size());
       if (kind == "reduce_scatter") bytes /= n;
       if (kind == "all_gather") bytes *= n;
@@ -146,15 +157,18 @@ class Oracle {
       all.push_back({0, setup_.kind, algorithm, bytes, members_});
       return all;
     }
-    const std::size_t last = setup_.dimensions.size() - 1;
+    std::vector<std::size_t> crossed;
+    for (std::size_t i = 0; i < setup_.dimensions.size(); ++i)
+      if (setup_.involved.empty() || setup_.involved[i]) crossed.push_back(i);
+    const std::size_t last = crossed.size() - 1;
     if (setup_.kind == "all_gather") {
-      for (std::size_t i = last + 1; i-- > 0;) add("all_gather", i);
+      for (std::size_t i = last + 1; i-- > 0;) add("all_gather", crossed[i]);
     } else if (setup_.kind != "all_reduce" || !setup_.local_bandwidth_aware) {
-      for (std::size_t i = 0; i <= last; ++i) add(setup_.kind, i);
+      for (std::size_t i = 0; i <= last; ++i) add(setup_.kind, crossed[i]);
     } else {
-      for (std::size_t i = 0; i < last; ++i) add("reduce_scatter", i);
-      add("all_reduce", last);
-      for (std::size_t i = last; i-- > 0;) add("all_gather", i);
+      for (std::size_t i = 0; i < last; ++i) add("reduce_scatter", crossed[i]);
+      add("all_reduce", crossed[last]);
+      for (std::size_t i = last; i-- > 0;) add("all_gather", crossed[i]);
     }
     return all;
   }
@@ -173,6 +187,7 @@ class Oracle {
   void begin_phase(Stream& s) {
     s.now = s.phases.front();
     s.phases.pop_front();
+    if (s.now.algorithm == "doubleBinaryTree") return begin_tree(s);
     s.n = static_cast<int>(s.now.ring.size());
     s.place = static_cast<int>(std::find(s.now.ring.begin(), s.now.ring.end(), s.rank) - s.now.ring.begin());
     s.zero = s.others = s.free = s.received = 0;
@@ -259,26 +274,94 @@ class Oracle {
     s.packets.pop_front();
     --s.sends;
     --s.free;
-    const int number = s.number;
-    const int from = s.rank, to = packet.to;
-    const std::int64_t bytes = packet.bytes;
-    send(from, to, bytes, [this, number, from, to, bytes] {
+    post(s, packet.to, packet.bytes);
+    ask(s, packet.from, packet.bytes, [this, &s] { receive(s); });
+  }
+
+  void post(const Stream& s, int to, std::int64_t bytes) {
+    send(s.rank, to, bytes, [this, number = s.number, from = s.rank, to, bytes] {
       Box& box = boxes_[{number, from, to, bytes}];
       if (box.waiting.empty()) {
         ++box.arrived;
         return;
       }
-      Stream& receiver = *box.waiting.front();
+      const std::function<void()> what = box.waiting.front();
       box.waiting.pop_front();
-      receive(receiver);
+      what();
     });
-    Box& box = boxes_[{number, packet.from, s.rank, bytes}];
+  }
+
+  void ask(const Stream& s, int from, std::int64_t bytes, std::function<void()> what) {
+    Box& box = boxes_[{s.number, from, s.rank, bytes}];
     if (box.arrived > 0) {
       --box.arrived;
-      at(now_, [this, &s] { receive(s); });
+      at(now_, std::move(what));
     } else {
-      box.waiting.push_back(&s);
+      box.waiting.push_back(std::move(what));
     }
+  }
+
+  /// As BinaryTree.cc makes it: a root with one child, a full tree below, ranks from left to right.
+  Node* tree_of(const Phase& phase) {
+    auto make = [this](Node* parent) {
+      nodes_.push_back(std::make_unique<Node>());
+      nodes_.back()->parent = parent;
+      return nodes_.back().get();
+    };
+    std::function<Node*(int, Node*)> full = [&](int size, Node* parent) {
+      Node* node = make(parent);
+      if (size > 1) node->left = full(size / 2, node), node->right = full(size / 2, node);
+      return node;
+    };
+    Node* root = make(nullptr);
+    Node* child = full(static_cast<int>(phase.ring.size()) - 1, root);
+    (phase.tree % 2 == 0 ? root->left : root->right) = child;
+    std::size_t next = 0;
+    std::function<void(Node*)> number = [&](Node* node) {
+      if (node == nullptr) return;
+      number(node->left);
+      node->rank = phase.ring[next++];
+      number(node->right);
+    };
+    number(root);
+    return root;
+  }
+
+  void begin_tree(Stream& s) {
+    std::function<Node*(Node*)> find = [&](Node* node) -> Node* {
+      if (node == nullptr || node->rank == s.rank) return node;
+      Node* left = find(node->left);
+      return left != nullptr ? left : find(node->right);
+    };
+    const Node* own = find(tree_of(s.now));
+    const std::int64_t bytes = s.now.bytes;
+    const Ns pass = setup_.endpoint_ns,
+             reduce = pass + 3 * static_cast<Ns>(static_cast<double>(bytes) / (setup_.memory_gb_per_s * 1e9) * 1e9);
+    if (own->left == nullptr && own->right == nullptr) {
+      at(now_ + pass, [this, &s, own, bytes, pass] {
+        post(s, own->parent->rank, bytes);
+        ask(s, own->parent->rank, bytes, [this, &s, pass] { at(now_ + pass, [this, &s] { end_phase(s); }); });
+      });
+      return;
+    }
+    const auto down = [this, &s, own, bytes] {
+      for (const Node* child : {own->left, own->right})
+        if (child != nullptr) post(s, child->rank, bytes);
+      end_phase(s);
+    };
+    const auto up = [this, &s, own, bytes, reduce, down] {
+      if (own->parent == nullptr) return down();
+      post(s, own->parent->rank, bytes);
+      ask(s, own->parent->rank, bytes, [this, reduce, down] { at(now_ + reduce, down); });
+    };
+    auto left = std::make_shared<int>((own->left != nullptr ? 1 : 0) + (own->right != nullptr ? 1 : 0));
+    for (const Node* child : {own->left, own->right})
+      if (child != nullptr)
+        ask(s, child->rank, bytes, [this, reduce, left, up] {
+          at(now_ + reduce, [left, up] {
+            if (--*left == 0) up();
+          });
+        });
   }
 
   void receive(Stream& s) {
@@ -342,6 +425,8 @@ class Oracle {
   bool is_group_ = false;
   std::vector<Rank> ranks_;
   std::map<std::tuple<int, int, int, std::int64_t>, Box> boxes_;
+  std::map<std::pair<int, std::size_t>, int> trees_;  // that chunks of a rank have taken, by dimension
+  std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::pair<int, int>, Ns> links_;
   std::priority_queue<Event> events_;
   std::vector<Ns> ends_;

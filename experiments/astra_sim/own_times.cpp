@@ -1,0 +1,162 @@
+#include "experiments/astra_sim/own_times.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "core/base/error.hpp"
+
+namespace manyworlds::experiments::astra_sim {
+namespace {
+
+using core::InputError;
+
+/// Runs the nodes of all members.
+class OwnRun {
+ public:
+  OwnRun(const OwnAlgorithm& algorithm, const std::vector<std::uint32_t>& group, const Network& network)
+      : algorithm_(algorithm), group_(group), network_(network), members_(group.size()) {
+    if (group.size() > algorithm.places.size())
+      throw InputError(fmt::format("must have traces of {} ranks, as a group of its collectives has, not of {}",
+                                   group.size(), algorithm.places.size()),
+                       algorithm.key);
+    for (std::uint32_t member = 0; member < group.size(); ++member) {
+      Member& one = members_[member];
+      one.place = static_cast<std::size_t>(
+          std::count_if(group.begin(), group.end(), [&](std::uint32_t rank) { return rank < group[member]; }));
+      const std::vector<OwnNode>& nodes = nodes_of(member);
+      one.children.resize(nodes.size());
+      for (std::uint32_t node = 0; node < nodes.size(); ++node) {
+        one.missing.push_back(nodes[node].parents.size());
+        for (const std::uint32_t parent : nodes[node].parents) one.children[parent].push_back(node);
+        if (nodes[node].step == OwnStep::compute) continue;
+        if (nodes[node].peer >= group.size() || nodes[node].peer == member)
+          fail(member, node,
+               fmt::format("is a transfer with place {} of a group of {}{}", nodes[node].peer, group.size(),
+                           nodes[node].peer == member ? ", which is its own" : ""));
+      }
+    }
+  }
+
+  std::vector<std::int64_t> run(const std::vector<std::int64_t>& entries) {
+    for (std::uint32_t member = 0; member < entries.size(); ++member) {
+      members_[member].end = entries[member];
+      schedule(entries[member], {member, kEntry});
+    }
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      if (event.of.node == kEntry)
+        enter(event.of.member);
+      else
+        end(event.of);
+    }
+    check_done();
+    std::vector<std::int64_t> ends;
+    for (const Member& member : members_) ends.push_back(member.end);
+    return ends;
+  }
+
+ private:
+  static constexpr std::uint32_t kEntry = 0xffffffff;  // no node, but the member's coming
+  struct Of {
+    std::uint32_t member, node;
+  };
+  struct Event {
+    std::int64_t at;
+    std::int64_t number;  // in the order in which they were scheduled
+    Of of;
+    bool operator>(const Event& other) const { return at != other.at ? at > other.at : number > other.number; }
+  };
+  struct Member {
+    std::size_t place = 0;
+    std::vector<std::size_t> missing;  // parents that have not ended, by node
+    std::vector<std::vector<std::uint32_t>> children;
+    std::size_t ended = 0;
+    std::int64_t end = 0;
+  };
+  struct Pair {
+    std::queue<std::pair<std::int64_t, Of>> arrivals;  // of messages that nobody has asked for yet, and their sends
+    std::queue<Of> asked;                              // receives whose message has not been sent yet
+  };
+
+  const std::vector<OwnNode>& nodes_of(std::uint32_t member) const { return algorithm_.places[members_[member].place]; }
+  const OwnNode& node_of(Of of) const { return nodes_of(of.member)[of.node]; }
+
+  [[noreturn]] void fail(std::uint32_t member, std::uint32_t node, const std::string& why) const {
+    throw InputError(fmt::format("node {} {}", nodes_of(member)[node].id, why),
+                     algorithm_.names[members_[member].place]);
+  }
+
+  void schedule(std::int64_t at, Of of) {
+    if (static_cast<double>(at) > 2 * kLongestNs)
+      throw InputError("bandwidth: must be such that a collective takes less than 10^15 ns", network_.name);
+    events_.push({at, number_++, of});
+  }
+
+  void enter(std::uint32_t member) {
+    for (std::uint32_t node = 0; node < nodes_of(member).size(); ++node)
+      if (nodes_of(member)[node].parents.empty()) begin({member, node});
+  }
+
+  void end(Of of) {
+    Member& member = members_[of.member];
+    ++member.ended;
+    member.end = now_;
+    for (const std::uint32_t child : member.children[of.node])
+      if (--member.missing[child] == 0) begin({of.member, child});
+  }
+
+  void begin(Of of) {
+    const OwnNode& node = node_of(of);
+    if (node.step == OwnStep::compute) return schedule(now_ + node.ns, of);
+    const bool sends = node.step == OwnStep::send;
+    const std::uint32_t from = sends ? of.member : node.peer, to = sends ? node.peer : of.member;
+    Pair& pair = pairs_[{from, to, node.tag, node.bytes}];
+    if (!sends) {
+      if (pair.arrivals.empty()) return pair.asked.push(of);
+      schedule(std::max(now_, pair.arrivals.front().first), of);
+      return pair.arrivals.pop();
+    }
+    const std::int64_t arrival = now_ + network_.message_ns(network_.way(group_[from], group_[to]), node.bytes);
+    schedule(arrival, of);
+    if (pair.asked.empty()) return pair.arrivals.push({arrival, of});
+    schedule(arrival, pair.asked.front());
+    pair.asked.pop();
+  }
+
+  void check_done() const {
+    for (const auto& [key, pair] : pairs_) {
+      const auto& [from, to, tag, bytes] = key;
+      if (!pair.asked.empty())
+        fail(pair.asked.front().member, pair.asked.front().node,
+             fmt::format("waits for ever: place {} sends it no {} bytes with tag {}", from, bytes, tag));
+      if (!pair.arrivals.empty())
+        fail(pair.arrivals.front().second.member, pair.arrivals.front().second.node,
+             fmt::format("sends {} bytes with tag {} that place {} does not receive", bytes, tag, to));
+    }
+    for (std::uint32_t member = 0; member < members_.size(); ++member)
+      MANYWORLDS_CHECK(members_[member].ended == nodes_of(member).size(), "member {} waits for nothing", member);
+  }
+
+  const OwnAlgorithm& algorithm_;
+  const std::vector<std::uint32_t>& group_;
+  const Network& network_;
+  std::vector<Member> members_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::int64_t>, Pair> pairs_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::int64_t now_ = 0, number_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> own_ends(const OwnAlgorithm& algorithm, const std::vector<std::uint32_t>& group,
+                                   const Network& network, const std::vector<std::int64_t>& entries) {
+  return OwnRun(algorithm, group, network).run(entries);
+}
+
+}  // namespace manyworlds::experiments::astra_sim
