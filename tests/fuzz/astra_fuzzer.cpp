@@ -1,5 +1,6 @@
 // Any texts as ASTRA-sim's files, beside a small workload: programs of that workload, or a refusal. The input is
-// system.json, network.yml and the remote memory file, with a line "%%" between them.
+// system.json, network.yml and the remote memory file, with a line "%%" between them; and behind these the traces of an
+// algorithm in place of the all-reduce, one for each place.
 #include "experiments/astra_sim/read_astra_sim.hpp"
 #include "experiments/chakra/trace.hpp"
 #include "tests/fuzz/checked_programs.hpp"
@@ -57,10 +58,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto system = parsed([&] { return astra_sim::parse_system_file(system_text, "s.json"); }, "s.json");
   const auto network = parsed([&] { return astra_sim::parse_network_file(network_text, "n.yml"); }, "n.yml");
   if (network) parsed([&] { return astra_sim::parse_memory_file(memory_text, "m.json", network->ranks()); }, "m.json");
+  parsed([&] { return astra_sim::parse_per_node_file(memory_text, "p.yml"); }, "p.yml");
+  std::vector<chakra::TraceFile> places;
+  while (!rest.empty()) places.push_back({"o.et", next_text(rest)});
+  const auto own = parsed([&] { return astra_sim::parse_own_algorithm(places, "o.et"); }, "o.et");
   if (!system || !network) return 0;
   // Many ranks and many chunks are lawful, and slow.
   if (network->ranks() > 64 || system->splits > 64) return 0;
-  const astra_sim::Configuration configuration{*system, *network, std::nullopt};
+  astra_sim::Configuration configuration{*system, *network, std::nullopt, {}};
+  if (own && !places.empty())
+    configuration.own.of_kind[core::collective::Kind::all_reduce] = configuration.own.add(*own);
   for (const astra_sim::Communication how :
        {astra_sim::Communication(), astra_sim::Communication(astra_sim::Congestion::unaware),
         astra_sim::Communication(astra_sim::Congestion::aware)})
