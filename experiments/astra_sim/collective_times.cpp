@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
+#include "experiments/astra_sim/custom_times.hpp"
 #include "experiments/astra_sim/every_rank.hpp"
-#include "experiments/astra_sim/own_times.hpp"
 #include "experiments/astra_sim/skewed_times.hpp"
 
 namespace manyworlds::experiments::astra_sim {
@@ -63,7 +63,7 @@ CollectiveTimes::Known& CollectiveTimes::known(const Call& call, const std::vect
 
 std::vector<std::int64_t> CollectiveTimes::ends(const Call& call, const std::vector<std::uint32_t>& group,
                                                 const std::vector<std::int64_t>& entries) {
-  if (call.own) return ends_of_own(call, group, entries);
+  if (call.custom) return ends_of_custom(call, group, entries);
   const Known& one = known(call, group);
   if (one.chunks.has_tree()) return ends_with_trees(call, one.chunks, group, entries);
   const std::int64_t last = *std::max_element(entries.begin(), entries.end());
@@ -133,27 +133,27 @@ CollectiveTimes::Times CollectiveTimes::ends_with_trees(const Call& call, const 
   return ends;
 }
 
-CollectiveTimes::Times CollectiveTimes::ends_of_own(const Call& call, const std::vector<std::uint32_t>& group,
-                                                    const Times& entries) {
-  const OwnAlgorithm& own = own_.all[*call.own];
+CollectiveTimes::Times CollectiveTimes::ends_of_custom(const Call& call, const std::vector<std::uint32_t>& group,
+                                                       const Times& entries) {
+  const CustomAlgorithm& custom = custom_.all[*call.custom];
   if (congestion_ == Congestion::aware)
     throw core::InputError(
-        "algorithms of one's own are not modelled with congestion (--collectives as-astra has them without)", own.key);
-  if (own.places.empty())
+        "custom algorithms are not modelled with congestion (--collectives as-astra has them without)", custom.key);
+  if (custom.places.empty())
     throw core::InputError(fmt::format("must be the prefix of traces, of which there is no {} (from the folder where "
                                        "the program runs, as in ASTRA-sim)",
-                                       own.names.front()),
-                           own.key);
+                                       custom.names.front()),
+                           custom.key);
   if (const std::int64_t chunks = chunk_sizes(call, system_, network_).first; chunks != 1)
     throw core::InputError(
-        fmt::format("preferred-dataset-splits: must be 1 for algorithms of one's own: ASTRA-sim runs one once, and "
+        fmt::format("preferred-dataset-splits: must be 1 for custom algorithms: ASTRA-sim runs one once, and "
                     "waits for ever for the other {} chunks",
                     chunks - 1),
         system_.name);
   const std::int64_t last = *std::max_element(entries.begin(), entries.end());
-  if (*std::min_element(entries.begin(), entries.end()) < last) return own_ends(own, group, network_, entries);
-  const auto [found, is_new] = even_ends_.try_emplace({Call{call.kind, 0, {}, call.own}, group, Times()});
-  if (is_new) found->second = own_ends(own, group, network_, Times(group.size(), 0));
+  if (*std::min_element(entries.begin(), entries.end()) < last) return custom_ends(custom, group, network_, entries);
+  const auto [found, is_new] = even_ends_.try_emplace({Call{call.kind, 0, {}, call.custom}, group, Times()});
+  if (is_new) found->second = custom_ends(custom, group, network_, Times(group.size(), 0));
   Times ends = found->second;
   for (std::int64_t& end : ends) end += last;
   return ends;

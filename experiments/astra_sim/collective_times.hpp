@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "experiments/astra_sim/chunk_times.hpp"
+#include "experiments/astra_sim/custom_algorithms.hpp"
 #include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/own_algorithms.hpp"
 #include "experiments/astra_sim/phases.hpp"
 #include "experiments/astra_sim/system_file.hpp"
 
@@ -17,12 +17,12 @@ namespace manyworlds::experiments::astra_sim {
 
 class CollectiveTimes {
  public:
-  CollectiveTimes(const System& system, const Network& network, Congestion congestion, OwnAlgorithms own = {})
-      : system_(system), network_(network), congestion_(congestion), own_(std::move(own)) {}
+  CollectiveTimes(const System& system, const Network& network, Congestion congestion, CustomAlgorithms custom = {})
+      : system_(system), network_(network), congestion_(congestion), custom_(std::move(custom)) {}
 
   /// Returns the nanosecond at which each member of a group leaves a collective that it entered at `entries`: exactly
-  /// ASTRA-sim's where all come at once, and without congestion where it has one phase or a tree, or is an algorithm of
-  /// one's own. Otherwise it begins when the last member has come. Trees are taken in turn, so it matters which
+  /// ASTRA-sim's where all come at once, and without congestion where it has one phase or a tree, or is a custom
+  /// algorithm. Otherwise it begins when the last member has come. Trees are taken in turn, so it matters which
   /// collectives were asked for before. Throws InputError for what cannot be told.
   std::vector<std::int64_t> ends(const Call& call, const std::vector<std::uint32_t>& group,
                                  const std::vector<std::int64_t>& entries);
@@ -33,8 +33,8 @@ class CollectiveTimes {
   /// ASTRA-sim may take them in another order.
   std::int64_t tied() const { return tied_; }
 
-  /// The algorithms of one's own, of which a Call says the number.
-  const OwnAlgorithms& own() const { return own_; }
+  /// The custom algorithms, of which a Call says the number.
+  const CustomAlgorithms& custom() const { return custom_; }
 
  private:
   using Times = std::vector<std::int64_t>;
@@ -44,17 +44,17 @@ class CollectiveTimes {
     std::optional<std::int64_t> ns;  // where all come at once
   };
   Known& known(const Call& call, const std::vector<std::uint32_t>& group);
-  /// Of a collective with trees, or of an algorithm of one's own.
+  /// Of a collective with trees, or of a custom algorithm.
   Times ends_with_trees(const Call& call, const Chunks& chunks, const std::vector<std::uint32_t>& group,
                         const Times& entries);
-  Times ends_of_own(const Call& call, const std::vector<std::uint32_t>& group, const Times& entries);
+  Times ends_of_custom(const Call& call, const std::vector<std::uint32_t>& group, const Times& entries);
   /// How often chunks of earlier collectives of the kind came to the trees of each dimension, and from now on `more`.
   Times take_turns(const Call& call, const Chunks& chunks, const std::vector<std::uint32_t>& group);
 
   const System& system_;
   const Network& network_;
   Congestion congestion_;
-  OwnAlgorithms own_;
+  CustomAlgorithms custom_;
   std::map<std::tuple<core::collective::Kind, std::uint32_t, std::uint32_t>, std::int64_t>
       turns_;  // of trees, by kind, rank and dimension
   std::map<std::tuple<Call, std::vector<std::uint32_t>, Times>, Times> even_ends_;  // after a begin at 0, by turns

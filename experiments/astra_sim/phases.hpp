@@ -17,8 +17,8 @@ namespace manyworlds::experiments::astra_sim {
 struct Call {
   core::collective::Kind kind = core::collective::Kind::all_reduce;
   std::int64_t bytes = 0;
-  std::vector<bool> involved = {};        // dimensions of the network (involved_dim); none: all, or a group's one ring
-  std::optional<std::uint32_t> own = {};  // the algorithm of one's own that carries it out (own_algorithms.hpp)
+  std::vector<bool> involved = {};  // dimensions of the network (involved_dim); none: all, or a group's one ring
+  std::optional<std::uint32_t> custom = {};  // the custom algorithm that carries it out (custom_algorithms.hpp)
   auto operator<=>(const Call&) const = default;
 };
 

@@ -96,7 +96,7 @@ void name_compute_stream(programs::RankProgram& program) {
 
 programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& what, const Configuration& configuration,
                                 Congestion congestion) {
-  const auto& [system, network, memory, own] = configuration;
+  const auto& [system, network, memory, custom] = configuration;
   check_ranks(traces.graph_of_rank.size(), network);
   if (!system.refused.empty()) throw InputError(system.refused.front(), system.name);
   std::int64_t without_time = 0;
@@ -106,7 +106,7 @@ programs::Imported as_astra_sim(chakra::TraceGraphs traces, const std::string& w
   }
   const Job job{std::move(traces.graphs), std::move(traces.graph_of_rank), std::move(traces.groups),
                 std::move(traces.dimensions)};
-  CollectiveTimes collectives(system, network, congestion, own);
+  CollectiveTimes collectives(system, network, congestion, custom);
   const Replay replayed = replay(job, network, memory.value_or(Memory()), congestion, collectives);
   const auto ranks = static_cast<std::uint32_t>(job.graph_of_rank.size());
   graphs::GraphPrograms programs(ranks, job.groups, std::move(traces.exposed));
@@ -189,7 +189,7 @@ Configuration read_configuration(const Paths& paths, Communication communication
   all.network = parse_network_file(import::read_text(paths.network), paths.network);
   if (!paths.memory.empty())
     all.memory = parse_memory_file(import::read_text(paths.memory), paths.memory, all.network.ranks());
-  if (communication) all.own = read_own_algorithms(all.system.own, paths.system);
+  if (communication) all.custom = read_custom_algorithms(all.system.custom, paths.system);
   return all;
 }
 

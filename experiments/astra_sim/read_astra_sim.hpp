@@ -21,7 +21,7 @@ struct Configuration {
   System system;
   Network network;
   std::optional<Memory> memory;
-  OwnAlgorithms own = {};  // that system.own names, where they have been read
+  CustomAlgorithms custom = {};  // that system.custom names, where they have been read
 };
 
 struct Paths {

@@ -178,9 +178,9 @@ class Replayer {
     if (transfer.peer >= ranks_.size() || transfer.peer == rank)
       fail(rank, number,
            fmt::format("is a transfer of rank {} with rank {} of {}", rank, transfer.peer, ranks_.size()));
-    if (collectives_.own().has_message(transfer.tag, transfer.bytes))
+    if (collectives_.custom().has_message(transfer.tag, transfer.bytes))
       fail(rank, number,
-           "is a transfer with the tag and the size of one of an algorithm of one's own, from which ASTRA-sim does not "
+           "is a transfer with the tag and the size of one of a custom algorithm, from which ASTRA-sim does not "
            "tell it");
     const std::uint32_t from = transfer.receives ? transfer.peer : rank, to = transfer.receives ? rank : transfer.peer;
     Pair& pair = pairs_[{from, to, transfer.tag, transfer.bytes}];
@@ -196,27 +196,27 @@ class Replayer {
     pair.asked.pop();
   }
 
-  /// The algorithm of one's own that carries out a collective. A group that is named asks for one once for every kind
+  /// The custom algorithm that carries out a collective. A group that is named asks for one once for every kind
   /// of collective, when a rank comes to its first (CommunicatorGroup::get_collective_plan).
-  std::optional<std::uint32_t> own_of(std::uint32_t rank, const GroupCall& call, std::uint64_t id) {
-    const std::optional<std::uint32_t> own = collectives_.own().find(call.kind, id);
-    if (call.group == 0 || job_.dimensions.count(call.group) > 0) return own;
-    return planned_.try_emplace({rank, call.group, call.kind}, own).first->second;
+  std::optional<std::uint32_t> custom_of(std::uint32_t rank, const GroupCall& call, std::uint64_t id) {
+    const std::optional<std::uint32_t> custom = collectives_.custom().find(call.kind, id);
+    if (call.group == 0 || job_.dimensions.count(call.group) > 0) return custom;
+    return planned_.try_emplace({rank, call.group, call.kind}, custom).first->second;
   }
 
   void enter(std::uint32_t rank, std::uint32_t number, const GroupCall& given) {
     const std::vector<std::uint32_t>& group = job_.groups[given.group];
     const auto members = static_cast<std::int64_t>(group.size());
-    const std::optional<std::uint32_t> own = own_of(rank, given, node_of(rank, number).id);
-    if (given.kind == Kind::broadcast || (members == 1 && !own))
+    const std::optional<std::uint32_t> custom = custom_of(rank, given, node_of(rank, number).id);
+    if (given.kind == Kind::broadcast || (members == 1 && !custom))
       return end_at(now_ + (members == 1 ? 0 : std::llround(node_of(rank, number).us * 1e3)), rank, number);
     if (given.kind == Kind::reduce) fail(rank, number, "is a reduce, which ASTRA-sim does not have");
     const auto dimensions = job_.dimensions.find(given.group);
-    if (own && dimensions != job_.dimensions.end())
+    if (custom && dimensions != job_.dimensions.end())
       fail(rank, number,
-           "is of some dimensions alone (involved_dim), which ASTRA-sim does not heed in an algorithm of one's own");
+           "is of some dimensions alone (involved_dim), which ASTRA-sim does not heed in a custom algorithm");
     const Call call{given.kind, given.kind == Kind::all_gather ? given.bytes / members : given.bytes,
-                    own || dimensions == job_.dimensions.end() ? std::vector<bool>() : dimensions->second, own};
+                    custom || dimensions == job_.dimensions.end() ? std::vector<bool>() : dimensions->second, custom};
     std::vector<Collective>& calls = calls_[given.group];
     const std::size_t place = ranks_[rank].next_call[given.group]++;
     if (place == calls.size()) calls.push_back({call, {}});
@@ -266,7 +266,7 @@ class Replayer {
   std::vector<Rank> ranks_;
   std::vector<std::vector<Collective>> calls_;  // by group
   std::map<std::tuple<std::uint32_t, std::uint32_t, Kind>, std::optional<std::uint32_t>>
-      planned_;  // algorithms of one's own, by rank, group and kind
+      planned_;  // custom algorithms, by rank, group and kind
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::int64_t>, Pair> pairs_;
   std::map<std::int64_t, std::int64_t> memory_free_at_;  // by node of memory
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;

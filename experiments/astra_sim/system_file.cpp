@@ -87,11 +87,11 @@ void read_collectives(const JsonKeys& keys, System& system) {
     if (!keys.has(one.custom)) continue;
     const std::vector<std::string> prefixes = keys.texts(one.custom);
     if (prefixes.size() != 1) keys.fail(one.custom, "a list of one prefix of traces, which are of all dimensions");
-    system.own.of_kind[one.kind] = {one.custom, prefixes.front()};
+    system.custom.of_kind[one.kind] = {one.custom, prefixes.front()};
     system.collective_keys.emplace_back(one.custom);
   }
-  system.own.per_node_file = keys.text("per-node-custom-implementation");
-  if (system.own.per_node_file) system.collective_keys.emplace_back("per-node-custom-implementation");
+  system.custom.per_node_file = keys.text("per-node-custom-implementation");
+  if (system.custom.per_node_file) system.collective_keys.emplace_back("per-node-custom-implementation");
   if (const auto crossing = keys.text("collective-optimization")) {
     if (crossing != "baseline" && crossing != "localBWAware")
       keys.fail("collective-optimization", "baseline or localBWAware");

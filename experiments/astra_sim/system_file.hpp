@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
-#include "experiments/astra_sim/own_algorithms.hpp"
+#include "experiments/astra_sim/custom_algorithms.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 
@@ -35,7 +35,7 @@ struct System {
   double memory_gb_per_s = 0, peak_tflops = 0;  // of 10^9; 0: not said
   bool has_roofline = false;
   std::map<core::collective::Kind, std::vector<Algorithm>> algorithms;
-  OwnNames own;                              // in place of these
+  CustomNames custom;                        // in place of these
   std::vector<std::string> collective_keys;  // those of the file that say how collectives go
   std::vector<std::string> silent_keys;      // those that change no time, each with the reason
   std::vector<std::string> refused;          // those of what is not modelled, each with the reason

@@ -61,13 +61,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   parsed([&] { return astra_sim::parse_per_node_file(memory_text, "p.yml"); }, "p.yml");
   std::vector<chakra::TraceFile> places;
   while (!rest.empty()) places.push_back({"o.et", next_text(rest)});
-  const auto own = parsed([&] { return astra_sim::parse_own_algorithm(places, "o.et"); }, "o.et");
+  const auto own = parsed([&] { return astra_sim::parse_custom_algorithm(places, "o.et"); }, "o.et");
   if (!system || !network) return 0;
   // Many ranks and many chunks are lawful, and slow.
   if (network->ranks() > 64 || system->splits > 64) return 0;
   astra_sim::Configuration configuration{*system, *network, std::nullopt, {}};
   if (own && !places.empty())
-    configuration.own.of_kind[core::collective::Kind::all_reduce] = configuration.own.add(*own);
+    configuration.custom.of_kind[core::collective::Kind::all_reduce] = configuration.custom.add(*own);
   for (const astra_sim::Communication how :
        {astra_sim::Communication(), astra_sim::Communication(astra_sim::Congestion::unaware),
         astra_sim::Communication(astra_sim::Congestion::aware)})

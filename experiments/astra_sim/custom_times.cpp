@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/own_times.hpp"
+#include "experiments/astra_sim/custom_times.hpp"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,9 @@ namespace {
 using core::InputError;
 
 /// Runs the nodes of all members.
-class OwnRun {
+class CustomRun {
  public:
-  OwnRun(const OwnAlgorithm& algorithm, const std::vector<std::uint32_t>& group, const Network& network)
+  CustomRun(const CustomAlgorithm& algorithm, const std::vector<std::uint32_t>& group, const Network& network)
       : algorithm_(algorithm), group_(group), network_(network), members_(group.size()) {
     if (group.size() > algorithm.places.size())
       throw InputError(fmt::format("must have traces of {} ranks, as a group of its collectives has, not of {}",
@@ -27,12 +27,12 @@ class OwnRun {
       Member& one = members_[member];
       one.place = static_cast<std::size_t>(
           std::count_if(group.begin(), group.end(), [&](std::uint32_t rank) { return rank < group[member]; }));
-      const std::vector<OwnNode>& nodes = nodes_of(member);
+      const std::vector<CustomNode>& nodes = nodes_of(member);
       one.children.resize(nodes.size());
       for (std::uint32_t node = 0; node < nodes.size(); ++node) {
         one.missing.push_back(nodes[node].parents.size());
         for (const std::uint32_t parent : nodes[node].parents) one.children[parent].push_back(node);
-        if (nodes[node].step == OwnStep::compute) continue;
+        if (nodes[node].step == CustomStep::compute) continue;
         if (nodes[node].peer >= group.size() || nodes[node].peer == member)
           fail(member, node,
                fmt::format("is a transfer with place {} of a group of {}{}", nodes[node].peer, group.size(),
@@ -84,8 +84,10 @@ class OwnRun {
     std::queue<Of> asked;                              // receives whose message has not been sent yet
   };
 
-  const std::vector<OwnNode>& nodes_of(std::uint32_t member) const { return algorithm_.places[members_[member].place]; }
-  const OwnNode& node_of(Of of) const { return nodes_of(of.member)[of.node]; }
+  const std::vector<CustomNode>& nodes_of(std::uint32_t member) const {
+    return algorithm_.places[members_[member].place];
+  }
+  const CustomNode& node_of(Of of) const { return nodes_of(of.member)[of.node]; }
 
   [[noreturn]] void fail(std::uint32_t member, std::uint32_t node, const std::string& why) const {
     throw InputError(fmt::format("node {} {}", nodes_of(member)[node].id, why),
@@ -112,9 +114,9 @@ class OwnRun {
   }
 
   void begin(Of of) {
-    const OwnNode& node = node_of(of);
-    if (node.step == OwnStep::compute) return schedule(now_ + node.ns, of);
-    const bool sends = node.step == OwnStep::send;
+    const CustomNode& node = node_of(of);
+    if (node.step == CustomStep::compute) return schedule(now_ + node.ns, of);
+    const bool sends = node.step == CustomStep::send;
     const std::uint32_t from = sends ? of.member : node.peer, to = sends ? node.peer : of.member;
     Pair& pair = pairs_[{from, to, node.tag, node.bytes}];
     if (!sends) {
@@ -143,7 +145,7 @@ class OwnRun {
       MANYWORLDS_CHECK(members_[member].ended == nodes_of(member).size(), "member {} waits for nothing", member);
   }
 
-  const OwnAlgorithm& algorithm_;
+  const CustomAlgorithm& algorithm_;
   const std::vector<std::uint32_t>& group_;
   const Network& network_;
   std::vector<Member> members_;
@@ -154,9 +156,9 @@ class OwnRun {
 
 }  // namespace
 
-std::vector<std::int64_t> own_ends(const OwnAlgorithm& algorithm, const std::vector<std::uint32_t>& group,
-                                   const Network& network, const std::vector<std::int64_t>& entries) {
-  return OwnRun(algorithm, group, network).run(entries);
+std::vector<std::int64_t> custom_ends(const CustomAlgorithm& algorithm, const std::vector<std::uint32_t>& group,
+                                      const Network& network, const std::vector<std::int64_t>& entries) {
+  return CustomRun(algorithm, group, network).run(entries);
 }
 
 }  // namespace manyworlds::experiments::astra_sim

@@ -1,11 +1,11 @@
-// How long a collective takes that an algorithm of one's own carries out, without congestion.
+// How long a collective takes that a custom algorithm carries out, without congestion.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "experiments/astra_sim/custom_algorithms.hpp"
 #include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/own_algorithms.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 
@@ -16,7 +16,7 @@ namespace manyworlds::experiments::astra_sim {
 /// one sender, tag and size, the k-th that is asked for meets the k-th message, those of one nanosecond in the order of
 /// their ids. Throws InputError with the trace and node for a group of more ranks than the algorithm has traces, for
 /// peers outside of the group, and for what waits for ever or is received by nobody.
-std::vector<std::int64_t> own_ends(const OwnAlgorithm& algorithm, const std::vector<std::uint32_t>& group,
-                                   const Network& network, const std::vector<std::int64_t>& entries);
+std::vector<std::int64_t> custom_ends(const CustomAlgorithm& algorithm, const std::vector<std::uint32_t>& group,
+                                      const Network& network, const std::vector<std::int64_t>& entries);
 
 }  // namespace manyworlds::experiments::astra_sim

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/own_algorithms.hpp"
+#include "experiments/astra_sim/custom_algorithms.hpp"
 
 #include <fmt/format.h>
 
@@ -35,15 +35,15 @@ class PlaceReader {
     std::stable_sort(nodes_.begin(), nodes_.end(), [](auto& a, auto& b) { return a.id < b.id; });
   }
 
-  std::vector<OwnNode> read() {
+  std::vector<CustomNode> read() {
     std::unordered_map<std::uint64_t, std::uint32_t> number;
     for (const TraceNode& node : nodes_)
       if (!number.emplace(node.id, static_cast<std::uint32_t>(number.size())).second)
         throw InputError(fmt::format("has two nodes with id {}", node.id), name_);
-    std::vector<OwnNode> own;
+    std::vector<CustomNode> custom;
     for (const TraceNode& node : nodes_) {
-      own.push_back(own_node(node));
-      std::vector<std::uint32_t>& parents = own.back().parents;
+      custom.push_back(custom_node(node));
+      std::vector<std::uint32_t>& parents = custom.back().parents;
       for (const auto* deps : {&node.data_deps, &node.ctrl_deps})
         for (const std::uint64_t parent : *deps) {
           const auto found = number.find(parent);
@@ -52,7 +52,7 @@ class PlaceReader {
           parents.push_back(found->second);
         }
     }
-    return own;
+    return custom;
   }
 
  private:
@@ -70,23 +70,23 @@ class PlaceReader {
     return *value;
   }
 
-  OwnNode own_node(const TraceNode& node) const {
-    OwnNode own;
-    own.id = node.id;
+  CustomNode custom_node(const TraceNode& node) const {
+    CustomNode custom;
+    custom.id = node.id;
     const auto type = static_cast<NodeType>(node.type);
     if (type == NodeType::comp) {
       if (node.duration_us > kMaxUs) fail(node, fmt::format("takes {} us, above {}", node.duration_us, kMaxUs));
-      own.ns = node.duration_us > 0 ? static_cast<std::int64_t>(node.duration_us) * 1000 : 1;
-      return own;
+      custom.ns = node.duration_us > 0 ? static_cast<std::int64_t>(node.duration_us) * 1000 : 1;
+      return custom;
     }
     if (type != NodeType::comm_send && type != NodeType::comm_recv)
-      fail(node, "is no send, receive or computation, of which an algorithm of one's own is made in ASTRA-sim");
+      fail(node, "is no send, receive or computation, of which a custom algorithm is made in ASTRA-sim");
     const bool sends = type == NodeType::comm_send;
-    own.step = sends ? OwnStep::send : OwnStep::receive;
-    own.peer = static_cast<std::uint32_t>(needed(node, sends ? "comm_dst" : "comm_src", 0, programs::kMaxRanks - 1));
-    own.bytes = needed(node, "comm_size", 1, kMaxBytes);
-    own.tag = static_cast<std::uint64_t>(needed(node, "comm_tag", 0, kTags - 1));
-    return own;
+    custom.step = sends ? CustomStep::send : CustomStep::receive;
+    custom.peer = static_cast<std::uint32_t>(needed(node, sends ? "comm_dst" : "comm_src", 0, programs::kMaxRanks - 1));
+    custom.bytes = needed(node, "comm_size", 1, kMaxBytes);
+    custom.tag = static_cast<std::uint64_t>(needed(node, "comm_tag", 0, kTags - 1));
+    return custom;
   }
 
   const std::string& name_;
@@ -94,7 +94,7 @@ class PlaceReader {
 };
 
 /// Throws for a circle of dependencies.
-void check_circles(const std::vector<OwnNode>& nodes, const std::string& name) {
+void check_circles(const std::vector<CustomNode>& nodes, const std::string& name) {
   std::vector<std::size_t> missing(nodes.size());
   std::vector<std::vector<std::uint32_t>> children(nodes.size());
   std::vector<std::uint32_t> free;
@@ -112,7 +112,7 @@ void check_circles(const std::vector<OwnNode>& nodes, const std::string& name) {
 }
 
 /// Reads the traces at a prefix.
-OwnAlgorithm read_one(const std::string& prefix, const std::string& key) {
+CustomAlgorithm read_one(const std::string& prefix, const std::string& key) {
   std::vector<chakra::TraceFile> files;
   std::error_code error;
   std::string name = fmt::format("{}.0.et", prefix);
@@ -122,38 +122,38 @@ OwnAlgorithm read_one(const std::string& prefix, const std::string& key) {
     std::string bytes = import::read_table_text(name, kMaxTraceBytes);
     files.push_back({name, std::move(bytes)});
   }
-  return parse_own_algorithm(files, key);
+  return parse_custom_algorithm(files, key);
 }
 
 }  // namespace
 
-std::optional<std::uint32_t> OwnAlgorithms::find(core::collective::Kind kind, std::uint64_t node) const {
+std::optional<std::uint32_t> CustomAlgorithms::find(core::collective::Kind kind, std::uint64_t node) const {
   if (const auto found = of_node.find(static_cast<std::int32_t>(node)); found != of_node.end()) return found->second;
   if (const auto found = of_kind.find(kind); found != of_kind.end()) return found->second;
   return std::nullopt;
 }
 
-bool OwnAlgorithms::has_message(std::uint64_t tag, std::int64_t bytes) const {
+bool CustomAlgorithms::has_message(std::uint64_t tag, std::int64_t bytes) const {
   return messages.count({tag % kTags, bytes}) > 0;
 }
 
-std::uint32_t OwnAlgorithms::add(OwnAlgorithm algorithm) {
-  for (const std::vector<OwnNode>& place : algorithm.places)
-    for (const OwnNode& node : place)
-      if (node.step != OwnStep::compute) messages.emplace(node.tag, node.bytes);
+std::uint32_t CustomAlgorithms::add(CustomAlgorithm algorithm) {
+  for (const std::vector<CustomNode>& place : algorithm.places)
+    for (const CustomNode& node : place)
+      if (node.step != CustomStep::compute) messages.emplace(node.tag, node.bytes);
   all.push_back(std::move(algorithm));
   return static_cast<std::uint32_t>(all.size() - 1);
 }
 
-OwnAlgorithm parse_own_algorithm(const std::vector<chakra::TraceFile>& files, const std::string& key) {
-  OwnAlgorithm own;
-  own.key = key;
+CustomAlgorithm parse_custom_algorithm(const std::vector<chakra::TraceFile>& files, const std::string& key) {
+  CustomAlgorithm custom;
+  custom.key = key;
   for (const chakra::TraceFile& file : files) {
-    own.names.push_back(file.name);
-    own.places.push_back(PlaceReader(file).read());
-    check_circles(own.places.back(), file.name);
+    custom.names.push_back(file.name);
+    custom.places.push_back(PlaceReader(file).read());
+    check_circles(custom.places.back(), file.name);
   }
-  return own;
+  return custom;
 }
 
 std::map<std::int32_t, std::string> parse_per_node_file(std::string_view text, const std::string& name) {
@@ -175,20 +175,20 @@ std::map<std::int32_t, std::string> parse_per_node_file(std::string_view text, c
   return prefixes;
 }
 
-OwnAlgorithms read_own_algorithms(const OwnNames& names, const std::string& system) {
-  OwnAlgorithms own;
+CustomAlgorithms read_custom_algorithms(const CustomNames& names, const std::string& system) {
+  CustomAlgorithms custom;
   std::map<std::string, std::uint32_t> known;
   const auto number_of = [&](const std::string& prefix, const std::string& key) {
     const auto found = known.find(prefix);
-    return found != known.end() ? found->second : known[prefix] = own.add(read_one(prefix, key));
+    return found != known.end() ? found->second : known[prefix] = custom.add(read_one(prefix, key));
   };
   for (const auto& [kind, named] : names.of_kind)
-    own.of_kind[kind] = number_of(named.second, fmt::format("{}: {}", system, named.first));
-  if (!names.per_node_file) return own;
+    custom.of_kind[kind] = number_of(named.second, fmt::format("{}: {}", system, named.first));
+  if (!names.per_node_file) return custom;
   const std::string& path = *names.per_node_file;
   for (const auto& [node, prefix] : parse_per_node_file(import::read_text(path), path))
-    own.of_node[node] = number_of(prefix, fmt::format("{}: {}", path, node));
-  return own;
+    custom.of_node[node] = number_of(prefix, fmt::format("{}: {}", path, node));
+  return custom;
 }
 
 }  // namespace manyworlds::experiments::astra_sim

@@ -1,8 +1,8 @@
-// Algorithms of one's own as ASTRA-sim runs them: traces of sends, receives and computations in place of a collective.
+// Custom algorithms as ASTRA-sim runs them: traces of sends, receives and computations in place of a collective.
 #include <functional>
 #include <random>
 
-#include "experiments/astra_sim/own_times.hpp"
+#include "experiments/astra_sim/custom_times.hpp"
 #include "tests/experiments/astra_sim_files.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -31,38 +31,40 @@ Ranks halves(std::int64_t bytes) {
 }
 
 /// The configuration of one chunk with an algorithm in place of the all-reduces.
-Configuration with_own(const Ranks& places, const std::string& network = network_text("FullyConnected", 2)) {
+Configuration with_custom(const Ranks& places, const std::string& network = network_text("FullyConnected", 2)) {
   Configuration configuration = files(with(R"("preferred-dataset-splits": 1)"), network);
-  configuration.own.of_kind[Kind::all_reduce] = configuration.own.add(parse_own_algorithm(files_of(places), "own"));
+  configuration.custom.of_kind[Kind::all_reduce] =
+      configuration.custom.add(parse_custom_algorithm(files_of(places), "custom"));
   return configuration;
 }
 
 /// What a plain walk through the messages of an algorithm, each of its own tag, says that its members end.
-std::vector<std::int64_t> walked(const OwnAlgorithm& own, const Network& network,
+std::vector<std::int64_t> walked(const CustomAlgorithm& custom, const Network& network,
                                  const std::vector<std::uint32_t>& group, const std::vector<std::int64_t>& entries) {
   std::function<std::int64_t(std::uint32_t, std::uint32_t)> end_of;
   const auto begin_of = [&](std::uint32_t member, std::uint32_t node) {
     std::int64_t begin = entries[member];
-    for (const std::uint32_t parent : own.places[member][node].parents) begin = std::max(begin, end_of(member, parent));
+    for (const std::uint32_t parent : custom.places[member][node].parents)
+      begin = std::max(begin, end_of(member, parent));
     return begin;
   };
   end_of = [&](std::uint32_t member, std::uint32_t number) {
-    const OwnNode& one = own.places[member][number];
+    const CustomNode& one = custom.places[member][number];
     const std::int64_t begin = begin_of(member, number);
-    if (one.step == OwnStep::compute) return begin + one.ns;
+    if (one.step == CustomStep::compute) return begin + one.ns;
     const auto arrival = [&](std::uint32_t from, std::uint32_t to, std::int64_t sent) {
       return sent + network.message_ns(network.way(group[from], group[to]), one.bytes);
     };
-    if (one.step == OwnStep::send) return arrival(member, one.peer, begin);
-    const std::vector<OwnNode>& theirs = own.places[one.peer];
+    if (one.step == CustomStep::send) return arrival(member, one.peer, begin);
+    const std::vector<CustomNode>& theirs = custom.places[one.peer];
     for (std::uint32_t other = 0; other < theirs.size(); ++other)
-      if (theirs[other].step == OwnStep::send && theirs[other].tag == one.tag)
+      if (theirs[other].step == CustomStep::send && theirs[other].tag == one.tag)
         return std::max(begin, arrival(one.peer, member, begin_of(one.peer, other)));
     throw std::logic_error("a message that nobody sends");
   };
   std::vector<std::int64_t> ends(entries);
   for (std::uint32_t member = 0; member < ends.size(); ++member)
-    for (std::uint32_t number = 0; number < own.places[member].size(); ++number)
+    for (std::uint32_t number = 0; number < custom.places[member].size(); ++number)
       ends[member] = std::max(ends[member], end_of(member, number));
   return ends;
 }
@@ -91,34 +93,36 @@ Ranks drawn(std::mt19937_64& random, std::size_t places, int messages) {
 
 }  // namespace
 
-TEST_CASE("an algorithm of one's own takes the time of its messages and computations") {
+TEST_CASE("a custom algorithm takes the time of its messages and computations") {
   // Two halves of 512 KiB at 50 GB/s of 2^30: 500 + floor(9765.6) ns each, 3 us of reduction between them.
   const std::vector<TraceNode> alone{collective_node(1, CommType::all_reduce, 1 << 20)};
-  CHECK(step_ps({alone, alone}, with_own(halves(1 << 20))) == 1000 * (10'265 + 3000 + 10'265));
+  CHECK(step_ps({alone, alone}, with_custom(halves(1 << 20))) == 1000 * (10'265 + 3000 + 10'265));
   // Ranks that come later make others wait; what the workload says of bytes is not asked.
   const std::vector<TraceNode> late{node(1, NodeType::comp, 7), collective_node(2, CommType::all_reduce, 64, {1})};
   const std::vector<TraceNode> early{collective_node(1, CommType::all_reduce, 64)};
-  CHECK(step_ps({early, late}, with_own(halves(1 << 20))) == 1000 * (7000 + 10'265 + 3000 + 10'265));
+  CHECK(step_ps({early, late}, with_custom(halves(1 << 20))) == 1000 * (7000 + 10'265 + 3000 + 10'265));
   // Other kinds are native; nodes that are named have theirs before the kind's.
-  Configuration configuration = with_own(halves(1 << 20));
+  Configuration configuration = with_custom(halves(1 << 20));
   const std::vector<TraceNode> gather{collective_node(1, CommType::all_gather, 1 << 10)};
   CHECK(step_ps({gather, gather}, configuration) ==
         step_ps({gather, gather}, files(with(R"("preferred-dataset-splits": 1)"), network_text("FullyConnected", 2))));
-  configuration.own.of_node[1] = configuration.own.add(parse_own_algorithm(files_of(halves(1 << 10)), "named"));
+  configuration.custom.of_node[1] =
+      configuration.custom.add(parse_custom_algorithm(files_of(halves(1 << 10)), "named"));
   const Ranks named{{collective_node(1, CommType::all_reduce, 64), collective_node(2, CommType::all_reduce, 64, {1})},
                     {collective_node(1, CommType::all_reduce, 64), collective_node(2, CommType::all_reduce, 64, {1})}};
   CHECK(step_ps(named, configuration) == 1000 * (2 * 509 + 3000 + 2 * 10'265 + 3000));
 }
 
 TEST_CASE("a named group keeps the algorithm that its first collective of a kind had, as in ASTRA-sim") {
-  Configuration configuration = with_own(halves(1 << 20));
-  configuration.own.of_node[1] = configuration.own.add(parse_own_algorithm(files_of(halves(1 << 10)), "named"));
+  Configuration configuration = with_custom(halves(1 << 20));
+  configuration.custom.of_node[1] =
+      configuration.custom.add(parse_custom_algorithm(files_of(halves(1 << 10)), "named"));
   std::vector<TraceNode> rank;
   for (const std::uint64_t id : {1, 2}) rank.push_back(collective_node(id, CommType::all_reduce, 64, {}, "5"));
   CHECK(step_ps({rank, rank}, configuration, Congestion::unaware, R"({"5": [0, 1]})") == 1000 * 2 * (2 * 509 + 3000));
 }
 
-TEST_CASE("members of a group leave an algorithm of one's own when a plain walk lets them") {
+TEST_CASE("members of a group leave a custom algorithm when a plain walk lets them") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
     const Configuration configuration =
@@ -127,23 +131,24 @@ TEST_CASE("members of a group leave an algorithm of one's own when a plain walk 
     for (std::uint32_t rank = 0; rank < 8; ++rank)
       if (random() % 2 == 0) group.push_back(rank);
     if (group.size() < 2) group = {1, 6};
-    const OwnAlgorithm own =
-        parse_own_algorithm(files_of(drawn(random, group.size(), static_cast<int>(random() % 30))), "own");
+    const CustomAlgorithm custom =
+        parse_custom_algorithm(files_of(drawn(random, group.size(), static_cast<int>(random() % 30))), "custom");
     std::vector<std::int64_t> entries;
     for (std::size_t i = 0; i < group.size(); ++i) entries.push_back(static_cast<std::int64_t>(random() % 20'000));
     INFO("seed " << seed);
-    REQUIRE(own_ends(own, group, configuration.network, entries) == walked(own, configuration.network, group, entries));
+    REQUIRE(custom_ends(custom, group, configuration.network, entries) ==
+            walked(custom, configuration.network, group, entries));
   }
 }
 
 TEST_CASE("the k-th receive of a tag and size meets the k-th message, whenever it is asked for") {
   // Both messages are on their way at once; the second receive is asked for 9 us later.
   const Configuration configuration = files(kSystem, network_text("FullyConnected", 2));
-  const OwnAlgorithm own = parse_own_algorithm(
+  const CustomAlgorithm custom = parse_custom_algorithm(
       files_of({{message(1, false, 1, 1024, 0), message(2, false, 1, 1024, 0, {1})},
                 {message(1, true, 0, 1024, 0), node(2, NodeType::comp, 9), message(3, true, 0, 1024, 0, {2})}}),
-      "own");
-  CHECK(own_ends(own, {0, 1}, configuration.network, {0, 0}) == std::vector<std::int64_t>{2 * 519, 9000});
+      "custom");
+  CHECK(custom_ends(custom, {0, 1}, configuration.network, {0, 0}) == std::vector<std::int64_t>{2 * 519, 9000});
 }
 
 TEST_CASE("the files of a system's algorithms are read from where the program runs") {
@@ -182,15 +187,15 @@ TEST_CASE("the files of a system's algorithms are read from where the program ru
         }).find("all-reduce-implementation-custom: must be a list of one prefix of traces") != std::string::npos);
 }
 
-TEST_CASE("what is wrong in an algorithm of one's own is said with its trace and node") {
+TEST_CASE("what is wrong in a custom algorithm is said with its trace and node") {
   const std::vector<TraceNode> rank{collective_node(1, CommType::all_reduce, 64)};
   const auto refused = [&](const Ranks& places, Communication how = Congestion::unaware) {
-    return error_of([&] { imported({rank, rank}, with_own(places), how); });
+    return error_of([&] { imported({rank, rank}, with_custom(places), how); });
   };
   const std::vector<TraceNode> compute{node(1, NodeType::comp, 1)};
   CHECK(refused({{}, compute}) == "t.0.et: has no node: ASTRA-sim would wait for its end for ever");
   CHECK(refused({{rank}, compute}) ==
-        "t.0.et: node 1 ('node') is no send, receive or computation, of which an algorithm of one's own is made in "
+        "t.0.et: node 1 ('node') is no send, receive or computation, of which a custom algorithm is made in "
         "ASTRA-sim");
   CHECK(refused({{message(1, false, 1, 0, 0)}, compute}) ==
         "t.0.et: node 1 ('node') has 'comm_size' which is no integer from 1 to 1125899906842624");
@@ -201,16 +206,16 @@ TEST_CASE("what is wrong in an algorithm of one's own is said with its trace and
   CHECK(refused({compute, {message(3, true, 0, 8, 4)}}) ==
         "t.1.et: node 3 waits for ever: place 0 sends it no 8 bytes with tag 4");
   CHECK(refused({compute, {message(3, true, 2, 8, 4)}}) == "t.1.et: node 3 is a transfer with place 2 of a group of 2");
-  CHECK(refused({compute}) == "own: must have traces of 2 ranks, as a group of its collectives has, not of 1");
+  CHECK(refused({compute}) == "custom: must have traces of 2 ranks, as a group of its collectives has, not of 1");
   CHECK(refused({compute, compute}, Congestion::aware) ==
-        "own: algorithms of one's own are not modelled with congestion (--collectives as-astra has them without)");
-  Configuration several = with_own({compute, compute});
+        "custom: custom algorithms are not modelled with congestion (--collectives as-astra has them without)");
+  Configuration several = with_custom({compute, compute});
   several.system.splits = 4;
   CHECK(error({rank, rank}, several) ==
-        "system.json: preferred-dataset-splits: must be 1 for algorithms of one's own: ASTRA-sim runs one once, and "
+        "system.json: preferred-dataset-splits: must be 1 for custom algorithms: ASTRA-sim runs one once, and "
         "waits for ever for the other 3 chunks");
-  CHECK(error({{transfer(1, false, 1, 1 << 19)}, {transfer(1, true, 0, 1 << 19)}}, with_own(halves(1 << 20)))
-            .find("is a transfer with the tag and the size of one of an algorithm of one's own") != std::string::npos);
+  CHECK(error({{transfer(1, false, 1, 1 << 19)}, {transfer(1, true, 0, 1 << 19)}}, with_custom(halves(1 << 20)))
+            .find("is a transfer with the tag and the size of one of a custom algorithm") != std::string::npos);
   CHECK(error_of([] { parse_per_node_file("a: b\n", "n.yml"); }) ==
         "n.yml:1: a: must be the id of a node of the workload, an integer");
 }
