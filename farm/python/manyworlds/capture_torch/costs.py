@@ -48,13 +48,12 @@ def gemm(name, arguments, outputs):
         left, right = arguments[-2:] if name == "mv" else arguments[1:3]
         return [left.shape[0], 1, left.shape[1], 1], left.dtype
     elif name == "convolution":
-        return convolution(arguments[0], arguments[1], outputs[0], arguments[8]), arguments[0].dtype
+        image, weight = arguments[:2]
+        return convolution(image, weight, image if arguments[6] else outputs[0], arguments[8]), image.dtype
     elif name == "convolution_backward":
         gradient, image, weight = arguments[:3]
         transposed, groups, wanted = arguments[7], arguments[9], arguments[10]
-        if transposed:
-            raise Unsupported("a transposed convolution on the GPU")
-        m, n, k, batch = convolution(image, weight, gradient, groups)
+        m, n, k, batch = convolution(image, weight, image if transposed else gradient, groups)
         return [m, n, k * (int(wanted[0]) + int(wanted[1])) or 1, batch], image.dtype
     else:
         return None
@@ -63,9 +62,13 @@ def gemm(name, arguments, outputs):
     return [left.shape[-2], right.shape[-1], left.shape[-1], left.shape[0] if left.dim() == 3 else 1], left.dtype
 
 
-def convolution(image, weight, output, groups):
-    """[m, n, k, groups] of a convolution as the product of its patches and its filters."""
-    return [image.shape[0] * math.prod(output.shape[2:]), weight.shape[0] // groups, math.prod(weight.shape[1:]), groups]
+def convolution(image, weight, places, groups):
+    """[m, n, k, groups] of a convolution as the product of its patches and its filters.
+
+    `places` has as many places as filters are put on: the output's, or of a transposed one, whose weight is [inputs, outputs of a group,
+    ...], the input's: it is the gradient of a convolution by its image, and as large a product.
+    """
+    return [image.shape[0] * math.prod(places.shape[2:]), weight.shape[0] // groups, math.prod(weight.shape[1:]), groups]
 
 
 def moved_bytes(function, name, named, outputs):

@@ -128,6 +128,8 @@ class Operators(TorchDispatchMode):
             return args[0].new_empty(torch.broadcast_shapes(args[0].shape, args[1].shape).numel())
         if name in OWN:
             return OWN[name](*args, **kwargs)
+        if name == "index":
+            args = (args[0], self._all_chosen(args[1]))
         try:
             return function(*args, **kwargs)
         except NotImplementedError as error:
@@ -138,8 +140,50 @@ class Operators(TorchDispatchMode):
 
             if function in decomposition_table:
                 return decomposition_table[function](*args, **kwargs)
-            raise Unsupported(f"operator {function._schema.name} on the GPU: torch {torch.__version__} has no meta kernel for it"
-                              ) from error
+            result = of_zeros(function, args, kwargs)
+            if result is None:
+                raise Unsupported(f"operator {function._schema.name} on the GPU: torch {torch.__version__} has no meta kernel for it"
+                                  ) from error
+            return result
+
+    def _all_chosen(self, indices):
+        """Masks among indices, as numbers of all of their elements."""
+        result = []
+        for index in indices:
+            if index is None or index.dtype not in (torch.bool, torch.uint8):
+                result.append(index)
+            else:
+                self.recorder.note("elements are chosen by values that are not known: all of them", where=True)
+                result += [index.new_empty(index.numel(), dtype=torch.int64) for _ in range(index.dim())]
+        return result
+
+
+MOST_ELEMENTS = 1 << 28  # of the tensors of an operator that is run on the host
+
+
+def of_zeros(function, args, kwargs):
+    """What an operator without a meta kernel makes: it runs on zeros of the host, whose results have the shapes. None if it cannot."""
+    if getattr(torch.Tag, "dynamic_output_shape", None) in getattr(function, "tags", ()) or function._schema.name in BY_VALUES:
+        return None
+    if sum(tensor.numel() for tensor in costs.tensors_of([*args, *kwargs.values()])) > MOST_ELEMENTS:
+        return None
+
+    def zeros(value):
+        if isinstance(value, torch.Tensor):
+            return torch.zeros((), dtype=value.dtype).expand(value.shape).contiguous() if value.is_meta else value
+        return torch.device("cpu") if isinstance(value, torch.device) else value
+
+    try:
+        result = function(*tree_map(zeros, args), **tree_map(zeros, kwargs))
+    except (NotImplementedError, RuntimeError):
+        return None
+    return tree_map(lambda value: torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+                    if isinstance(value, torch.Tensor) else value, result)
+
+
+# Operators whose outputs have shapes that follow from values.
+BY_VALUES = {"aten::" + name for name in ("nonzero", "unique_dim", "_unique", "_unique2", "unique_consecutive", "unique_dim_consecutive", "bincount",
+                                          "repeat_interleave", "masked_select", "_ctc_loss")}
 
 
 def foreach(name, args):
@@ -167,7 +211,7 @@ def native_batch_norm_backward(gradient, tensor, weight, mean, variance, saved, 
 
 def convolution_backward(gradient, image, weight, bias_sizes, *rest):
     wanted = rest[-1]
-    bias = gradient.new_empty(weight.shape[0]) if wanted[2] else None
+    bias = gradient.new_empty(gradient.shape[1]) if wanted[2] else None
     return torch.empty_like(image) if wanted[0] else None, torch.empty_like(weight) if wanted[1] else None, bias
 
 
@@ -177,7 +221,22 @@ def native_layer_norm(tensor, shape, weight, bias, eps):
     return torch.empty_like(tensor), tensor.new_empty(outer, dtype=wide), tensor.new_empty(outer, dtype=wide)
 
 
-OWN = {"native_dropout": native_dropout, "native_dropout_backward": lambda gradient, mask, scale: torch.empty_like(gradient),
+def statistics(tensor):
+    """A mean and an inverse deviation of each channel, as wide as sums are on a GPU."""
+    wide = torch.float32 if tensor.dtype in (torch.float16, torch.bfloat16) else tensor.dtype
+    return tensor.new_empty(tensor.shape[1], dtype=wide), tensor.new_empty(tensor.shape[1], dtype=wide)
+
+
+def batch_norm_backward_reduce(gradient, tensor, mean, deviation, weight, of_input, of_weight, of_bias):
+    return (*(torch.empty_like(mean) if of_input else None for _ in range(2)),
+            torch.empty_like(weight) if of_weight else None, torch.empty_like(weight) if of_bias else None)
+
+
+OWN = {"batch_norm_stats": lambda tensor, eps: statistics(tensor), "batch_norm_elemt": lambda tensor, *ignored: torch.empty_like(tensor),
+       "batch_norm_gather_stats_with_counts": lambda tensor, *ignored: statistics(tensor),
+       "batch_norm_backward_reduce": batch_norm_backward_reduce,
+       "batch_norm_backward_elemt": lambda gradient, tensor, *ignored: torch.empty_like(tensor),
+       "native_dropout": native_dropout, "native_dropout_backward": lambda gradient, mask, scale: torch.empty_like(gradient),
        "native_batch_norm": native_batch_norm, "native_batch_norm_backward": native_batch_norm_backward,
        "native_layer_norm": native_layer_norm, "convolution_backward": convolution_backward,
        "_amp_foreach_non_finite_check_and_unscale_": lambda *ignored: None,
