@@ -6,6 +6,7 @@ import collections
 import concurrent.futures
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -110,7 +111,7 @@ class Captures(unittest.TestCase):
         (self.directory / "script.py").write_text(code)
         return self.command("-o", "script.jsonl", *words, "script.py", expect=expect)
 
-    def observe(self, script, world):
+    def observe(self, script, world, **more):
         """What the ranks of a real run over gloo did."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -120,7 +121,7 @@ class Captures(unittest.TestCase):
             output = self.directory / f"observed.{rank}.json"
             done = subprocess.run([sys.executable, str(SCRIPTS / "observed.py"), str(SCRIPTS / f"{script}.py"), str(output)],
                                   env=environment(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
-                                                  MASTER_PORT=str(port)), capture_output=True, text=True, timeout=600)
+                                                  MASTER_PORT=str(port), **more), capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 0, done.stderr)
             return json.loads(output.read_text())
 
@@ -169,6 +170,51 @@ class Collectives(Captures):
         self.assertTrue(any("gemm" in line and line["stream"] == "compute" for line in between))
         self.assertFalse(any("wait" in line and line["stream"] == "compute" for line in between))
         self.sweeps("data_parallel")
+
+    def test_variants_of_the_reducer_do_what_pytorchs_own_does(self):
+        """Reductions and broadcasts in elements, in order, from the first step to an evaluation. PyTorch's own starts with a gathering and
+        a broadcast that compare the shapes of parameters, which a capture has not."""
+        for variant in ("static", "unused", "checkpoint", "accumulated"):
+            with self.subTest(variant):
+                program = self.capture("reducers", "--world", 2, "--ranks", "0", "--steps", "all", arguments=[variant])
+                seen = [[kind, size] for kind, size, _ in program.communication(0)]
+                observed = self.observe("reducers", 2, VARIANT=variant)[0]["events"]
+                self.assertEqual([kind for kind, _ in observed[:2]], ["all_gather", "broadcast"])
+                counts = [[kind, sum(math.prod(shape) for shape in shapes)] for kind, shapes in observed[2:]]
+                self.assertEqual([kind for kind, _ in seen], [kind for kind, _ in counts])
+                for (kind, size), (_, elements) in zip(seen, counts):
+                    self.assertIn(size, (4 * elements, 8 * elements), (kind, variant))  # batches that were seen are counted in 8 bytes
+
+    def test_a_hook_that_compresses_halves_the_bytes(self):
+        code = ("import os, torch, torch.distributed as dist\n"
+                "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
+                "dist.init_process_group('nccl')\n"
+                "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(600, 600).cuda(), device_ids=[int(os.environ['LOCAL_RANK'])])\n"
+                "model.register_comm_hook(None, default_hooks.fp16_compress_hook)\n"
+                "optimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+                "for _ in range(2):\n    model(torch.randn(4, 600).cuda()).sum().backward()\n    optimizer.step()\n")
+        self.text(code, "--world", 2, expect=0)
+        program = Program(self.directory / "script.jsonl")
+        lines = program.ranks[0]
+        reduced = next(number for number, line in enumerate(lines) if line.get("collective") == "all_reduce")
+        self.assertEqual([line[:2] for line in program.communication(0)][-1], ["all_reduce", 2 * 600 * 601])
+        # What is decompressed is waited for: the copy back comes after a wait of the stream that computes.
+        after = [line for line in lines[reduced:] if line.get("stream") == "compute"]
+        wait = next(number for number, line in enumerate(after) if "wait" in line)
+        copies = [number for number, line in enumerate(after) if line.get("kernel") == "copy_"]
+        self.assertTrue(copies and min(copies) > wait)
+
+    def test_a_script_that_starts_its_processes_is_each_of_them(self):
+        """What rank 0 says and saves reaches the others; nothing is written."""
+        program = self.capture("started", "--world", 3, "--steps", "all")
+        for rank in range(3):
+            calls = program.communication(rank)
+            self.assertEqual(calls.count(["all_reduce", 4 * 97 * 8, [0, 1, 2]]), 2)
+            others = [other for other in range(3) if other != rank] if rank == 0 else [0]
+            gathered, scattered = ("receive", "send") if rank == 0 else ("send", "receive")
+            self.assertEqual(calls[-2 * len(others):], [[gathered, 20, [other]] for other in others] + [[scattered, 12, [other]] for other in others])
+        done = self.command("-o", "x.jsonl", "--world", 4, "--per-node", 2, SCRIPTS / "started.py", expect=2)
+        self.assertIn("init_process_group(world_size=2), which --world 4 makes 4", done.stderr)
 
     def test_sharded_parameters_are_gathered_and_reduced_by_unit(self):
         """torch 1's FSDP runs on GPUs alone, so that no run over gloo can be counted. By its rules (FULL_SHARD, BACKWARD_PRE): units are
@@ -266,10 +312,40 @@ class Costs(Captures):
         self.assertGreater(program.ranks[0][0]["allocate"], 12 * 65e9)
 
 
+    def test_transposed_convolutions_are_products_over_their_input(self):
+        """2 N H W Ci Co R S operations forward, by places of the input, and twice that for its gradients; so is its kind of bias."""
+        code = ("import torch\nlayer = torch.nn.ConvTranspose2d(6, 10, 4, stride=2, padding=1).cuda()\n"
+                "optimizer = torch.optim.SGD(layer.parameters(), 0.1)\n"
+                "for _ in range(2):\n    x = torch.randn(3, 6, 8, 8, device='cuda', requires_grad=True)\n    layer(x).sum().backward()\n"
+                "    assert layer.bias.grad.shape == (10,)\n    optimizer.step()\n")
+        self.text(code, expect=0)
+        program, once = Program(self.directory / "script.jsonl"), 2 * 3 * 8 * 8 * 6 * 10 * 4 * 4
+        self.assertEqual([program.flops("forward"), program.flops("backward")], [once, 2 * once])
+
+    def test_recurrent_networks_are_the_products_of_their_steps(self):
+        """An LSTM of one layer multiplies inputs and states by four gates: 2 N T 4 H (I + H) operations, and twice that backward but for
+        the gradients of inputs, which are not asked for, and of the first state."""
+        code = ("import torch\nlayer = torch.nn.LSTM(12, 20, batch_first=True).cuda()\noptimizer = torch.optim.SGD(layer.parameters(), 0.1)\n"
+                "for _ in range(2):\n    layer(torch.randn(3, 7, 12, device='cuda'))[0].sum().backward()\n    optimizer.step()\n")
+        self.text(code, expect=0)
+        self.assertEqual(Program(self.directory / "script.jsonl").flops("forward"), 2 * 3 * 7 * 4 * 20 * (12 + 20))
+
+    def test_operators_without_shapes_of_their_own_are_found_by_zeros(self):
+        """Losses that torch 1 has for values alone, and rows that a mask chooses, all of which count."""
+        code = ("import torch\nimport torch.nn.functional as F\nw = torch.ones(6, 5, 4, device='cuda', requires_grad=True)\n"
+                "o = torch.optim.SGD([w], 0.1)\n"
+                "for _ in range(2):\n    loss = F.cross_entropy(w, torch.zeros(6, 4, dtype=torch.int64, device='cuda'))\n"
+                "    chosen = w[w.sum((1, 2)) > 3]\n    assert chosen.shape == (6, 5, 4)\n"
+                "    (loss + F.smooth_l1_loss(chosen, torch.zeros_like(chosen))).backward()\n    assert w.grad.shape == w.shape\n    o.step()\n")
+        self.assertIn("script.py:7: elements are chosen by values that are not known: all of them", self.text(code, expect=0).stdout)
+
+
 class Refusals(Captures):
     def test_what_is_not_understood_is_named(self):
         start = "import torch, torch.distributed as dist\ndist.init_process_group('nccl')\n"
-        for code, named in ((start + "x = torch.ones(4, device='cuda')\ndist.gather(x, [x, x] if dist.get_rank() == 0 else None)\n", "gather"),
+        for code, named in (("import torch\ntorch.cuda.CUDAGraph()\n", "torch.cuda.CUDAGraph"),
+                            ("import torch.distributed.rpc as rpc\nrpc.init_rpc('a', rank=0, world_size=2)\n", "torch.distributed.rpc.init_rpc"),
+                            ("import torch\ntorch.nn.DataParallel(torch.nn.Linear(2, 2).cuda())\n", "torch.nn.DataParallel on 2 GPUs"),
                             ("import torch\ntorch.cuda.get_sync_debug_mode()\n", "get_sync_debug_mode"),
                             ("import torch\ntorch.ones(4, device='cuda').nonzero()\n", "aten::nonzero"),
                             ("import torch\ntorch.ones(4, 4, device='cuda', dtype=torch.float64).mm(torch.ones(4, 4, device='cuda').double())\n",

@@ -44,5 +44,7 @@ sys.argv = [SCRIPT]
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
     runpy.run_path(SCRIPT, run_name="__main__")
 shapes = [[event.time_range.start, event.input_shapes] for event in profiler.events() if event.name == "gloo:all_reduce"]
+events = sorted([event.time_range.start, event.name[5:], event.input_shapes] for event in profiler.events() if event.name.startswith("gloo:"))
 with open(OUTPUT, "w", encoding="utf-8") as file:
-    json.dump({"calls": calls, "all_reduces": [shape for _, shape in sorted(shapes)], "rank": int(os.environ["RANK"])}, file)
+    json.dump({"calls": calls, "all_reduces": [shape for _, shape in sorted(shapes)], "events": [event[1:] for event in events],
+               "rank": int(os.environ["RANK"])}, file)

@@ -13,6 +13,7 @@ from .document import document
 from .recorder import Unsupported
 
 BAD_INPUT = 2
+ENDED = "ended"  # begins the name of a file that says that a rank did
 
 
 def ranks_of(text, world):
@@ -49,21 +50,23 @@ def arguments():
     return parser
 
 
-def capture(options, rank, folder):
-    """Runs the script as `rank`; returns (exit code, what it printed, what it did)."""
-    output = pathlib.Path(folder) / f"{rank}.json"
+def capture(options, rank, ranks, folder):
+    """Runs the script as `rank`, one of `ranks`; returns (exit code, what it printed, what it did)."""
+    output, told = pathlib.Path(folder) / f"{rank}.json", pathlib.Path(folder) / "told"
     per_node = options.per_node or min(options.world, 8)
     settings = {"rank": rank, "world": options.world, "local_rank": rank % per_node, "per_node": per_node, "script": options.script,
                 "arguments": options.arguments, "steps": options.steps, "output": str(output), "gpu": options.gpu,
-                "memory_bytes": int(options.gpu_memory * (1 << 30))}
+                "memory_bytes": int(options.gpu_memory * (1 << 30)), "told": str(told), "captured": ranks}
     package = pathlib.Path(__file__).resolve().parents[2] if "manyworlds" not in sys.modules else \
         pathlib.Path(sys.modules["manyworlds"].__path__[0]).parent
     paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RANK": str(rank), "WORLD_SIZE": str(options.world),
                    "LOCAL_RANK": str(rank % per_node), "LOCAL_WORLD_SIZE": str(per_node), "GROUP_RANK": str(rank // per_node),
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500", "OMP_NUM_THREADS": "1"}
+    told.mkdir(exist_ok=True)
     done = subprocess.run([sys.executable, "-m", "manyworlds.capture_torch.rank", json.dumps(settings)], env=environment, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors="replace")
+    (told / f"{ENDED}-{rank}").touch()
     return done, json.loads(output.read_text()) if done.returncode == 0 else None
 
 
@@ -82,7 +85,7 @@ def main(words):
         captures = {}
         with tempfile.TemporaryDirectory(prefix="manyworlds-capture-") as folder, \
                 concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-            for rank, (done, result) in zip(ranks, pool.map(lambda rank: capture(options, rank, folder), ranks)):
+            for rank, (done, result) in zip(ranks, pool.map(lambda rank: capture(options, rank, ranks, folder), ranks)):
                 if rank == ranks[0]:
                     sys.stdout.write(done.stdout)
                 if result is None:

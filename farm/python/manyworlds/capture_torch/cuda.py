@@ -140,7 +140,8 @@ class Cuda:
             "get_rng_state": lambda *ignored: torch.zeros(16, dtype=torch.uint8), "set_rng_state": same,
             "current_stream": lambda *ignored: self.stream, "default_stream": lambda *ignored: self.streams[0],
             "stream": self.in_stream, "set_stream": self.enter, "Stream": Stream, "Event": Event,
-            "device": lambda *ignored: contextlib.nullcontext(), "_lazy_init": self._refuse, "_sleep": same,
+            "device": lambda *ignored: contextlib.nullcontext(), "is_current_stream_capturing": lambda: False,
+            "_lazy_init": self._refuse, "_sleep": same,
         }
         for name, answer in answers.items():
             setattr(torch.cuda, name, answer)

@@ -3,6 +3,7 @@
 import torch
 from torch.overrides import TorchFunctionMode
 
+from .recorder import Unsupported
 from .storages import GPU, HOST, META, StorageView, has_data, raw
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye", "empty_strided",
@@ -93,7 +94,8 @@ class Functions(TorchFunctionMode):
 
     def _make(self, function, name, args, kwargs):
         """A factory: real on the host if small or with values of its own, without data otherwise."""
-        place = type_of(kwargs.pop("device", None) or HOST)
+        device = kwargs.pop("device", None)
+        place = HOST if device is None else type_of(device)  # a device may be 0
         kwargs.pop("pin_memory", None)
         if name in FROM_DATA:
             if isinstance(args[0] if args else None, torch.Tensor):
@@ -121,9 +123,13 @@ class Functions(TorchFunctionMode):
             return tensor.to(dtype or tensor.dtype, copy=copy)
         return self._at(place, torch.Tensor.to, (tensor,), {"device": "meta", "dtype": dtype or tensor.dtype, "copy": True})
 
+    def shaped(self, shape, stride, dtype, device):
+        """A tensor of that shape on a device, without data."""
+        return self._at(type_of(device), torch.empty_strided, (shape, stride), {"dtype": dtype, "device": "meta"})
+
     def on_host(self, tensor):
         """A tensor of the host like it, without data."""
-        return self._at(HOST, torch.empty_strided, (tensor.shape, tensor.stride()), {"dtype": tensor.dtype, "device": "meta"})
+        return self.shaped(tensor.shape, tensor.stride(), tensor.dtype, HOST)
 
     def _on_to(self, function, tensor, *args, **kwargs):
         device, dtype, copy = kwargs.get("device"), kwargs.get("dtype"), kwargs.get("copy", False)
@@ -159,6 +165,30 @@ class Functions(TorchFunctionMode):
             return function(tensor)
         base = StorageView(self._storages, tensor, 1).data_ptr()
         return base + tensor.storage_offset() * tensor.element_size() if base else 0
+
+    def _on_type(self, function, tensor, dtype=None, non_blocking=False, **ignored):
+        """The name of the type, or the tensor of another one: `torch.cuda.HalfTensor` is on the GPU."""
+        if not tensor.is_meta:
+            return function(tensor, *(() if dtype is None else (dtype,)))
+        if dtype is None:
+            kind = torch.empty(0, dtype=tensor.dtype).type()
+            return kind.replace("torch.", "torch.cuda.", 1) if self._storages.place(tensor) == GPU else kind
+        if isinstance(dtype, torch.dtype):
+            return tensor.to(dtype)
+        name = dtype if isinstance(dtype, str) else torch.typename(dtype)
+        real = torch.empty(0).type(name.replace("torch.cuda.", "torch.")).dtype
+        return self.move(tensor, GPU if "cuda" in name else HOST, real)
+
+    def _on_one_hot(self, function, tensor, num_classes=-1):
+        if not tensor.is_meta:
+            return function(tensor, num_classes)
+        if num_classes < 0:
+            raise Unsupported("one_hot without num_classes: their number depends on values")
+        result = self._at(self._storages.place(tensor), torch.zeros, ((*tensor.shape, num_classes),), {"dtype": torch.int64, "device": "meta"})
+        return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+    def _on_share_memory_(self, function, tensor):
+        return tensor
 
     def _on_tolist(self, function, tensor):
         return torch.zeros(tensor.shape, dtype=tensor.dtype).tolist() if self._is_unknown(tensor) else function(tensor)
@@ -216,6 +246,19 @@ def show_storages(storages, recorder):
     """Tensor.storage() and what it is called within torch 2, which are Python's, and what would ask for a real stream."""
     torch.Tensor.record_stream = lambda tensor, stream: recorder.note(
         "record_stream holds no memory: that of a tensor is free once nothing refers to it")
+
+    copy = torch.Tensor.__deepcopy__
+
+    def deepcopy(tensor, memo):
+        """A copy on the device where it is; PyTorch's own copies the storage."""
+        if has_data(tensor) or not tensor.is_leaf:
+            return copy(tensor, memo)
+        if id(tensor) not in memo:
+            with torch.no_grad():
+                memo[id(tensor)] = tensor.clone().requires_grad_(tensor.requires_grad)
+        return memo[id(tensor)]
+
+    torch.Tensor.__deepcopy__ = deepcopy
 
     def shown(own):
         def storage(tensor):

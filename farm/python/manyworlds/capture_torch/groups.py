@@ -1,9 +1,9 @@
 """Process groups that send nothing: a collective is recorded, and its outputs have their shapes."""
 
+import itertools
+
 import torch
 import torch.distributed as dist
-from torch.futures import Future
-
 from . import costs
 from .recorder import Unsupported
 from .storages import GPU, has_data
@@ -12,15 +12,38 @@ BACKEND = "manyworlds"
 BaseWork = getattr(dist, "_Work", None) or dist.Work
 
 
+class Later:
+    """A future of what follows a collective: it is done where it is waited for, as no one else's stream is known."""
+
+    def __init__(self, make):
+        self._make, self._made = make, []
+
+    def wait(self):
+        if not self._made:
+            self._made.append(self._make())
+        return self._made[0]
+
+    value = wait
+
+    def done(self):
+        return True
+
+    def then(self, function):
+        return Later(lambda: (self.wait(), function(self))[1])
+
+    def add_done_callback(self, function):
+        function(self)
+
+
 class Work(BaseWork):
     """A collective that runs: wait() lets the current stream wait for it, as with NCCL."""
 
     def __init__(self, recorder, events, result):
         super().__init__()
-        self._recorder, self._events, self._result = recorder, events, result
+        self._recorder, self.events, self._result = recorder, events, result
 
     def wait(self, timeout=None):
-        for event in self._events:
+        for event in self.events:
             self._recorder.wait_event(event)
         return True
 
@@ -35,9 +58,7 @@ class Work(BaseWork):
         return self._result
 
     def get_future(self):
-        future = Future()
-        future.set_result(self._result)
-        return future
+        return Later(lambda: (self.wait(), self._result)[1])
 
 
 class AnyStore(dist.Store):
@@ -151,11 +172,25 @@ class Group(dist.ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         raise Unsupported("recv from any rank: a program says from whom")
 
-    def gather(self, *ignored):
-        raise Unsupported("gather: programs have all_gather, reduce and send")
+    def gather(self, outputs, inputs, options):
+        """NCCL's is a group of messages to the root."""
+        root, own = options.rootRank, inputs[0]
+        if self.rank() != root:
+            return self.traffic.transfer(self, "send", own, root)
+        fill(outputs[0], own)
+        return self._messages("receive", outputs[0], root)
 
-    def scatter(self, *ignored):
-        raise Unsupported("scatter: programs have broadcast, reduce_scatter and send")
+    def scatter(self, outputs, inputs, options):
+        """And this one of messages from it."""
+        root = options.rootRank
+        if self.rank() != root:
+            return self.traffic.transfer(self, "receive", outputs[0], root)
+        fill(outputs, inputs[0][root])
+        return self._messages("send", inputs[0], root)
+
+    def _messages(self, kind, tensors, root):
+        works = [self.traffic.transfer(self, kind, tensor, peer) for peer, tensor in enumerate(tensors) if peer != root]
+        return Work(self.traffic.recorder, [event for work in works for event in work.events], [tensors])
 
     def monitored_barrier(self, *ignored, **also_ignored):
         return self.barrier()
@@ -220,17 +255,21 @@ class Traffic:
         return Work(self.recorder, [self.recorder.record_event(stream)], [tensor])
 
 
-def install(traffic):
+def install(traffic, told):
     """Puts such groups in the place of those of torch.distributed."""
     module = dist.distributed_c10d
     rank, world = traffic.rank, traffic.world
     start, new_group = module.init_process_group, module.new_group
-    asked = {}
+    asked, sent = {}, itertools.count()
 
-    def init_process_group(backend=None, *args, **kwargs):
+    def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, **kwargs):
+        for what, said, captured in (("rank", rank, traffic.rank), ("world_size", world_size, world)):
+            if said not in (-1, None, captured):
+                raise Unsupported(f"init_process_group({what}={said}), which --world {world} makes {captured}: "
+                                  "the script's arguments and the environment (RANK, WORLD_SIZE) must say the same")
         asked["backend"] = str(backend or "nccl").lower()
         traffic.announce(list(range(world)), kwargs.get("group_name"), "")
-        start(BACKEND, store=AnyStore(world), rank=rank, world_size=world)
+        start(BACKEND, store=AnyStore(world), rank=traffic.rank, world_size=world)
         asked["world"] = module._get_default_group()
 
     def make_group(ranks=None, timeout=None, backend=None, *args, **kwargs):
@@ -248,15 +287,27 @@ def install(traffic):
         traffic.recorder.note("an object is gathered: all ranks give that of this one", where=True)
         result[:] = [value] * dist.get_world_size(group)
 
+    def gather_objects(value, result=None, dst=0, group=None):
+        if result is not None:
+            same_objects(result, value, group)
+
     def broadcast_objects(objects, src=0, group=None, device=None):
-        if src != rank and all(one is None for one in objects):
-            raise Unsupported(f"broadcast_object_list from rank {src}: its objects are not known, as ranks are captured apart")
-        if src != rank:
+        """A rank has what the one that sends it sent, if that was captured before it, else its own."""
+        name = f"objects {next(sent)}"
+        if src == rank:
+            return told.tell(name, list(objects))
+        found = told.of_others(name, lambda was_on: was_on, [src])
+        if found:
+            objects[:] = found[0]
+        elif all(one is None for one in objects):
+            raise Unsupported(f"broadcast_object_list from rank {src}: its objects are not known, as ranks are captured apart and "
+                              f"rank {src} is not captured before rank {rank}")
+        else:
             traffic.recorder.note("objects are broadcast: a rank keeps its own", where=True)
 
     dist.Backend.register_backend(BACKEND, traffic.make)
     own = {"init_process_group": init_process_group, "new_group": make_group, "get_backend": get_backend, "batch_isend_irecv": batch,
-           "all_gather_object": same_objects, "broadcast_object_list": broadcast_objects, "is_nccl_available": lambda: True}
+           "all_gather_object": same_objects, "gather_object": gather_objects, "broadcast_object_list": broadcast_objects, "is_nccl_available": lambda: True}
     for name, function in own.items():
         setattr(module, name, function)
         setattr(dist, name, function)

@@ -96,7 +96,7 @@ def captured(settings, recorder):
     """PyTorch as the script is to see it."""
     import torch
 
-    from . import data_parallel, groups, mend
+    from . import data_parallel, groups, mend, processes, refusals
     from .cuda import Cuda
     from .functions import Functions, let_python_through, show_storages, show_zeros
     from .operators import Operators
@@ -114,11 +114,14 @@ def captured(settings, recorder):
     without_data(functions)
     watch_optimizers(recorder)
     watch_backward(recorder)
-    torch.save = lambda *ignored, **also_ignored: recorder.note("nothing is saved", where=True)
+    told = processes.Told(settings["told"], settings["rank"], settings["captured"], functions)
+    processes.start_in_place(recorder, settings)
+    processes.keep_saved(told, recorder, functions)
+    refusals.install(recorder, settings)
     forget = torch.clear_autocast_cache
     torch.clear_autocast_cache = lambda: (functions.forget_casts(), forget())[1]
     traffic = groups.Traffic(recorder, storages, settings["rank"], settings["world"])
-    groups.install(traffic)
+    groups.install(traffic, told)
     data_parallel.install()
     with functions, operators:
         yield traffic
