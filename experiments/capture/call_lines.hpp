@@ -19,6 +19,14 @@ Error describe_launch(const char* call, Line& line, const void* function, const 
 /// cudaMemcpyKind.
 Error describe_copy(Line& line, void* to, const void* from, std::size_t bytes, int kind);
 
+/// Which way a copy goes, as the record says it, and whether `kind` (cudaMemcpyKind) says the same.
+const char* direction(const void* to, const void* from);
+bool is_direction(int kind, const void* to, const void* from);
+
+/// Whether a device touches `bytes` from `pointer` on without a fault, if the pointer is in an allocation. Bytes beyond
+/// what the program asked for are an error of the program that devices do not report: the line says so.
+bool fits(const void* pointer, std::size_t bytes, Line& line);
+
 /// Adds where a set begins, its value and its bytes, and returns what the runtime says of it.
 Error describe_set(Line& line, void* to, unsigned value, std::size_t bytes);
 

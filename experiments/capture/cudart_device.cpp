@@ -16,6 +16,8 @@ constexpr NamedError kErrors[] = {
     {kInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
     {kOutOfMemory, "cudaErrorMemoryAllocation", "out of memory"},
     {kInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {kInvalidPitch, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
+    {kInvalidSymbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
     {kInvalidDevicePointer, "cudaErrorInvalidDevicePointer", "invalid device pointer"},
     {kInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {kInvalidHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
@@ -36,6 +38,19 @@ Error version(const char* call, int* out) {
   if (out == nullptr) return recorded(Line(call), kInvalidValue);
   *out = kCudaVersion;
   return recorded(Line(call).number("version", kCudaVersion));
+}
+
+/// What tunes a device and changes nothing of what a record has.
+Error tuned(const char* call) {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line(call));
+}
+
+/// How devices of the host are told apart: the capture's have bus 1 and on.
+std::string bus_id(int device) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0000:%02X:00.0", device + 1);
+  return text;
 }
 
 [[noreturn]] void end_of_driver(const char* call, const char* symbol) {
@@ -110,6 +125,58 @@ Error cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   const Line line = Line("cudaDeviceEnablePeerAccess").number("peer", peer);
   if (flags != 0) return recorded(line, kInvalidValue);
   return recorded(line, is_device(peer) && peer != thread_state().device ? kSuccess : kInvalidDevice);
+}
+
+Error cudaDeviceDisablePeerAccess(int peer) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceDisablePeerAccess").number("peer", peer);
+  return recorded(line, is_device(peer) && peer != thread_state().device ? kSuccess : kInvalidDevice);
+}
+
+/// Programs call it at their end. What was allocated, and streams and events, go with the process.
+Error cudaDeviceReset() {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaDeviceReset").number("device", thread_state().device));
+}
+Error cudaInitDevice(int device, unsigned, unsigned) {
+  const std::lock_guard lock(session().mutex);
+  return recorded(Line("cudaInitDevice").number("device", device), is_device(device) ? kSuccess : kInvalidDevice);
+}
+Error cudaSetDeviceFlags(unsigned) {
+  return tuned("cudaSetDeviceFlags");
+}
+Error cudaDeviceSetLimit(int, std::size_t) {
+  return tuned("cudaDeviceSetLimit");
+}
+Error cudaDeviceSetCacheConfig(int) {
+  return tuned("cudaDeviceSetCacheConfig");
+}
+Error cudaDeviceSetSharedMemConfig(int) {
+  return tuned("cudaDeviceSetSharedMemConfig");
+}
+Error cudaFuncSetCacheConfig(const void*, int) {
+  return tuned("cudaFuncSetCacheConfig");
+}
+Error cudaFuncSetSharedMemConfig(const void*, int) {
+  return tuned("cudaFuncSetSharedMemConfig");
+}
+
+Error cudaDeviceGetPCIBusId(char* out, int bytes, int device) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaDeviceGetPCIBusId").number("device", device);
+  if (!is_device(device)) return recorded(line, kInvalidDevice);
+  const std::string id = bus_id(device);
+  if (out == nullptr || bytes <= static_cast<int>(id.size())) return recorded(line, kInvalidValue);
+  std::memcpy(out, id.c_str(), id.size() + 1);
+  return recorded(line);
+}
+Error cudaDeviceGetByPCIBusId(int* out, const char* id) {
+  const std::lock_guard lock(session().mutex);
+  const Line line("cudaDeviceGetByPCIBusId");
+  if (out == nullptr || id == nullptr) return recorded(line, kInvalidValue);
+  for (int device = 0; device < session().settings.devices; ++device)
+    if (bus_id(device) == id) return *out = device, recorded(line);
+  return recorded(line, kInvalidDevice);
 }
 
 Error cudaRuntimeGetVersion(int* out) {

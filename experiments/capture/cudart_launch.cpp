@@ -130,9 +130,6 @@ void __cudaRegisterFunction(void**, const char* function, char*, const char* dev
   of.kernels[function] = std::move(kernel);
 }
 
-/// Variables of the device are known to be there; their functions (cudaGetSymbolAddress and others) are not modelled.
-void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
-
 unsigned __cudaPushCallConfiguration(Extent3 grid, Extent3 block, std::size_t shared_bytes, void* stream) {
   thread_state().pushed.push_back({grid, block, shared_bytes, stream});
   return 0;

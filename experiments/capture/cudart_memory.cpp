@@ -53,21 +53,6 @@ bool on_device(const void* pointer) {
   return found && found->allocation->kind == MemoryKind::device;
 }
 
-/// Whether a device touches `bytes` from `pointer` on without a fault, if the pointer is in an allocation. Bytes beyond
-/// what the program asked for are an error of the program that devices do not report: the line says so.
-bool fits(const void* pointer, std::size_t bytes, Line& line) {
-  const auto found = session().memory.find(pointer);
-  if (!found) return true;
-  const Reach reach = found->reach(bytes);
-  if (reach == Reach::beyond) line.json("beyond_allocation", place(pointer));
-  return reach != Reach::fault;
-}
-
-const char* direction(const void* to, const void* from) {
-  if (on_device(to)) return on_device(from) ? "device_to_device" : "host_to_device";
-  return on_device(from) ? "device_to_host" : "host_to_host";
-}
-
 bool agrees(CopyKind kind, const void* to, const void* from) {
   const bool device_to = kind == CopyKind::host_to_device || kind == CopyKind::device_to_device;
   const bool device_from = kind == CopyKind::device_to_host || kind == CopyKind::device_to_device;
@@ -96,11 +81,28 @@ Error set(const char* call, void* to, int value, std::size_t bytes, void* stream
 
 }  // namespace
 
+bool fits(const void* pointer, std::size_t bytes, Line& line) {
+  const auto found = session().memory.find(pointer);
+  if (!found) return true;
+  const Reach reach = found->reach(bytes);
+  if (reach == Reach::beyond) line.json("beyond_allocation", place(pointer));
+  return reach != Reach::fault;
+}
+
+const char* direction(const void* to, const void* from) {
+  if (on_device(to)) return on_device(from) ? "device_to_device" : "host_to_device";
+  return on_device(from) ? "device_to_host" : "host_to_host";
+}
+
+bool is_direction(int kind, const void* to, const void* from) {
+  const auto asked = static_cast<CopyKind>(kind);
+  return kind >= 0 && kind <= 4 && (asked == CopyKind::any || agrees(asked, to, from));
+}
+
 Error describe_copy(Line& line, void* to, const void* from, std::size_t bytes, int kind) {
   line.json("to", place(to)).json("from", place(from)).number("bytes", static_cast<std::int64_t>(bytes));
   line.text("direction", direction(to, from));
-  const auto asked = static_cast<CopyKind>(kind);
-  if (kind < 0 || kind > 4 || (asked != CopyKind::any && !agrees(asked, to, from))) return kInvalidValue;
+  if (!is_direction(kind, to, from)) return kInvalidValue;
   return fits(to, bytes, line) && fits(from, bytes, line) ? kSuccess : kInvalidValue;
 }
 
@@ -168,6 +170,13 @@ Error cudaHostAlloc(void** out, std::size_t bytes, unsigned) {
 Error cudaMallocManaged(void** out, std::size_t bytes, unsigned) {
   return allocate("cudaMallocManaged", out, bytes, MemoryKind::managed);
 }
+/// Rows begin at multiples of 512 bytes: an assumption on the driver, as alignments of textures and of memory are
+/// smaller.
+Error cudaMallocPitch(void** out, std::size_t* pitch, std::size_t width, std::size_t height) {
+  if (pitch == nullptr) return allocate("cudaMallocPitch", nullptr, width * height, MemoryKind::device);
+  *pitch = (width + 511) / 512 * 512;
+  return allocate("cudaMallocPitch", out, *pitch * height, MemoryKind::device);
+}
 Error cudaFree(void* address) {
   return release("cudaFree", address, false);
 }
@@ -212,6 +221,19 @@ Error cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int kind, v
 /// The devices of the two ends are those of their allocations.
 Error cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, void* stream) {
   return copy("cudaMemcpyPeerAsync", to, from, bytes, static_cast<int>(CopyKind::any), stream);
+}
+
+Error cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return copy("cudaMemcpyPeer", to, from, bytes, static_cast<int>(CopyKind::any), nullptr);
+}
+
+/// Pinned memory is at one address for the host and for devices.
+Error cudaHostGetDevicePointer(void** out, void* address, unsigned flags) {
+  const std::lock_guard lock(session().mutex);
+  const Line line = Line("cudaHostGetDevicePointer").json("pointer", place(address));
+  if (out == nullptr || address == nullptr || flags != 0) return recorded(line, kInvalidValue);
+  *out = address;
+  return recorded(line);
 }
 
 /// Memory that the program pins stays the host's.

@@ -141,6 +141,20 @@ Error cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   return kSuccess;
 }
 
+/// The older form of it, which is told the stream and that nothing failed.
+Error cudaStreamAddCallback(void* stream, void (*function)(void*, Error, void*), void* data, unsigned flags) {
+  {
+    const std::lock_guard lock(session().mutex);
+    Line line("cudaStreamAddCallback");
+    line.number("stream", stream_number(stream));
+    if (function == nullptr || flags != 0) return recorded(line, kInvalidValue);
+    if (stream_number(stream) < 0) return recorded(line, kInvalidHandle);
+    recorded(line);
+  }
+  function(stream, kSuccess, data);
+  return kSuccess;
+}
+
 Error cudaEventCreate(void** out) {
   return create_event("cudaEventCreate", out, 0);
 }

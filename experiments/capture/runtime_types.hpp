@@ -13,9 +13,9 @@ extern const int kCudaMajor, kCudaVersion;
 
 /// cudaError_t is an enumeration of the size of an int; these are the values that the capture returns.
 using Error = int;
-inline constexpr Error kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9,
-                       kInvalidDevicePointer = 17, kInvalidDevice = 101, kInvalidHandle = 400, kIllegalState = 401,
-                       kNotForLegacyStream = 906, kGraphUpdateFailed = 910;
+inline constexpr Error kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9, kInvalidPitch = 12,
+                       kInvalidSymbol = 13, kInvalidDevicePointer = 17, kInvalidDevice = 101, kInvalidHandle = 400,
+                       kIllegalState = 401, kNotForLegacyStream = 906, kGraphUpdateFailed = 910;
 
 struct Extent3 {  // dim3
   unsigned x, y, z;

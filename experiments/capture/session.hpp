@@ -57,10 +57,19 @@ struct Kernel {
   std::int64_t max_dynamic_shared_bytes = 48 << 10;  // as long as the program does not ask for more
 };
 
+/// A variable of device code, with its memory on each device that asked for it.
+struct Variable {
+  std::string name;  // readable
+  std::size_t bytes = 0;
+  std::map<int, void*> addresses;
+};
+
 /// What a ncclComm_t points to.
 struct Communicator {
   int number, rank, size, device;
-  std::string key;  // which the program carried from the rank that asked for it to all others
+  std::string key;                      // which the program carried from the rank that asked for it to all others
+  std::unordered_set<int> scaled = {};  // reductions that the program made
+  int next_scaled = 0;
 };
 
 /// What stands between <<<>>> of a launch.
@@ -84,7 +93,8 @@ struct Session {
   Settings settings;
   Record record;
   DeviceMemory memory;
-  std::unordered_map<const void*, Kernel> kernels;  // by the address of the host's function that launches it
+  std::unordered_map<const void*, Kernel> kernels;      // by the address of the host's function that launches it
+  std::unordered_map<const void*, Variable> variables;  // by the address of the host's shadow of it
   std::unordered_set<Stream*> streams;
   std::unordered_set<Event*> events;
   std::unordered_set<Communicator*> communicators;

@@ -34,6 +34,7 @@ class Capture(unittest.TestCase):
         cls.devices = cls.compiled("devices", registered=True)
         cls.collectives = cls.compiled("collectives", registered=True)
         cls.nodes = cls.compiled("nodes", registered=True)
+        cls.variables = cls.compiled("variables", registered=True)
         cls.occupancy = cls.compiled("occupancy", registered=True)
 
     @classmethod
@@ -61,6 +62,26 @@ class Capture(unittest.TestCase):
         self.assertIn(said, done.stderr)
         self.assertEqual(lines[-1]["call"], "stopped")
         self.assertIn(said, lines[-1]["because"])
+
+    def test_variables_of_devices_and_rows_are_copied_as_they_are_asked_for(self):
+        """Copies to a symbol and from it are bounded by the variable, and those of rows move their widths; each line is as it must be by
+        the arguments in tests/capture/variables.cu, for both versions of CUDA."""
+        expected = [["cudaMemcpyToSymbol", "taps", [1, 0], "host", 256, "host_to_device", 0],
+                    ["cudaMemcpyToSymbolAsync", "taps", [1, 240], "host", 16, "host_to_device", 2],
+                    ["cudaMemcpyFromSymbol", "counter", "host", [2, 8], 8, "device_to_host", 0],
+                    ["cudaMemcpy2D", None, [3, 0], "host", 40 * 3, "host_to_device", 0],
+                    ["cudaMemset2D", None, [3, 0], None, 700 * 30, None, 0],
+                    ["cudaMemcpy2DAsync", None, "host", [3, 0], 60 * 3, "device_to_host", 2]]
+        for cuda, program in ((13, self.variables), (12, self.compiled("variables", registered=True, cuda=12))):
+            done, lines = self.capture(program, cuda=cuda, MANYWORLDS_WORLD="2")
+            self.assertEqual((done.returncode, lines[-1]["call"]), (0, "end"), done)
+            keys = ("call", "symbol", "to", "from", "bytes", "direction", "stream")
+            moved = [[line.get(key) for key in keys] for line in lines
+                     if line["call"].startswith(("cudaMemcpy", "cudaMemset")) and "error" not in line]
+            self.assertEqual(moved, expected)
+            self.assertEqual([line["error"] for line in lines if "error" in line], [1, 13, 1, 12])
+            reduced = [line for line in lines if line["call"] == "ncclAllReduce"]
+            self.assertEqual([line.get("nccl_error", line["reduction"]) for line in reduced], ["scaled_sum", 4])
 
     def test_calls_are_recorded_in_order_with_streams_events_and_kernels(self):
         done, lines = self.capture(self.two_streams)

@@ -65,6 +65,12 @@ Status cublasGetStream_v2(void* handle, void** out) {
   *out = static_cast<Handle*>(handle)->stream;
   return kFine;
 }
+const char* cublasGetStatusName(Status status) {
+  return status == kFine ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_INVALID_VALUE";
+}
+const char* cublasGetStatusString(Status status) {
+  return status == kFine ? "success" : "an invalid value was given to a function";
+}
 /// The workspace is the program's own allocation, which is recorded where it is made.
 Status cublasSetWorkspace_v2(void*, void*, std::size_t) {
   return kFine;

@@ -11,7 +11,7 @@ namespace manyworlds::experiments::capture {
 namespace nccl {
 
 using Result = int;  // ncclResult_t
-inline constexpr Result kFine = 0, kInvalidArgument = 4, kInvalidUsage = 5;
+inline constexpr Result kFine = 0, kFailedCuda = 1, kInvalidArgument = 4, kInvalidUsage = 5;
 
 inline constexpr int kNoColor = -1;  // NCCL_SPLIT_NOCOLOR
 
@@ -29,6 +29,8 @@ inline constexpr DataType kDataTypes[] = {{"int8", 1},  {"uint8", 1},  {"int32",
                                           {"fp64", 8},  {"bf16", 2},   {"fp8", 1},   {"fp8_e5m2", 1}};
 /// ncclRedOp_t, by its value.
 inline constexpr const char* kReductions[] = {"sum", "prod", "max", "min", "avg"};
+/// The first of those that programs make: kReductions are numbered from 0, and a gap is left as in NCCL.
+inline constexpr int kFirstMadeReduction = 16;
 
 }  // namespace nccl
 

@@ -65,9 +65,10 @@ Result communicate(const Asked& asked, void* handle, void* stream) {
   const DataType& type = kDataTypes[asked.type];
   line.text("dtype", type.name);
   if (asked.reduction) {
-    if (*asked.reduction < 0 || *asked.reduction >= static_cast<int>(std::size(kReductions)))
+    const bool is_own = of->scaled.contains(*asked.reduction);
+    if (!is_own && (*asked.reduction < 0 || *asked.reduction >= static_cast<int>(std::size(kReductions))))
       return noted(line.number("reduction", *asked.reduction), kInvalidArgument);
-    line.text("reduction", kReductions[*asked.reduction]);
+    line.text("reduction", is_own ? "scaled_sum" : kReductions[*asked.reduction]);
   }
   if (asked.peer_role != nullptr) {
     line.number(asked.peer_role, asked.peer);
@@ -167,6 +168,9 @@ constexpr Buffer kNone{nullptr, nullptr, 1};
 
 extern "C" {
 
+Error cudaMalloc(void** out, std::size_t bytes);
+Error cudaFree(void* address);
+
 Result ncclGetVersion(int* out) {
   if (out == nullptr) return kInvalidArgument;
   *out = kVersion;
@@ -224,6 +228,8 @@ const char* ncclGetErrorString(Result result) {
   switch (result) {
     case kFine:
       return "no error";
+    case kFailedCuda:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
     case kInvalidArgument:
       return "invalid argument";
     case kInvalidUsage:
@@ -234,6 +240,44 @@ const char* ncclGetErrorString(Result result) {
 }
 const char* ncclGetLastError(void*) {
   return "";
+}
+
+/// A sum of what each rank scales: the factor is a value of the program, and the bytes are those of a sum.
+Result ncclRedOpCreatePreMulSum(int* out, void* scalar, int type, int, void* handle) {
+  const std::lock_guard lock(session().mutex);
+  Line line("ncclRedOpCreatePreMulSum");
+  Communicator* of = communicator(handle);
+  const bool is_type = type >= 0 && type < static_cast<int>(std::size(kDataTypes));
+  if (of == nullptr || out == nullptr || scalar == nullptr || !is_type) return noted(line, kInvalidArgument);
+  *out = kFirstMadeReduction + of->next_scaled++;
+  of->scaled.insert(*out);
+  return noted(line.number("communicator", of->number).number("reduction", *out));
+}
+Result ncclRedOpDestroy(int reduction, void* handle) {
+  const std::lock_guard lock(session().mutex);
+  Communicator* of = communicator(handle);
+  const Line line = Line("ncclRedOpDestroy").number("reduction", reduction);
+  return noted(line, of != nullptr && of->scaled.erase(reduction) == 1 ? kFine : kInvalidArgument);
+}
+
+/// Memory that NCCL allocates is the device's, as cudaMalloc's is; what is registered stays where it is.
+Result ncclMemAlloc(void** out, std::size_t bytes) {
+  return cudaMalloc(out, bytes) == kSuccess ? kFine : kFailedCuda;
+}
+Result ncclMemFree(void* address) {
+  return cudaFree(address) == kSuccess ? kFine : kFailedCuda;
+}
+Result ncclCommRegister(void* in, void* buffer, std::size_t bytes, void** out) {
+  const std::lock_guard lock(session().mutex);
+  const Line line =
+      Line("ncclCommRegister").json("pointer", place(buffer)).number("bytes", static_cast<std::int64_t>(bytes));
+  if (communicator(in) == nullptr || out == nullptr || buffer == nullptr) return noted(line, kInvalidArgument);
+  *out = buffer;
+  return noted(line);
+}
+Result ncclCommDeregister(void* in, void*) {
+  const std::lock_guard lock(session().mutex);
+  return noted(Line("ncclCommDeregister"), communicator(in) == nullptr ? kInvalidArgument : kFine);
 }
 
 Result ncclGroupStart() {
