@@ -13,11 +13,12 @@ constexpr std::int64_t kKiB = 1024, kMiB = kKiB * 1024, kGiB = kMiB * 1024;
 // Names and memory (what the driver leaves) as in experiments/catalog/gpus; NVIDIA A100 and H100 Tensor Core GPU
 // Architecture white papers; shared memory and blocks from the CUDA C++ Programming Guide, table "Technical
 // Specifications per Compute Capability" (8.0: 164 KB per SM, 163 KB per block; 9.0: 228 and 227).
+// Clocks of multiprocessors are those of the catalog (clock_ghz).
 constexpr ClaimedDevice kDevices[] = {
-    {"a100_40", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 40346 * kMiB, 40 * kMiB, 164 * kKiB, 163 * kKiB, 5120},
-    {"a100_80", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 81050 * kMiB, 40 * kMiB, 164 * kKiB, 163 * kKiB, 5120},
-    {"h100_sxm", "NVIDIA H100 80GB HBM3", 9, 0, 132, 81008 * kMiB, 50 * kMiB, 228 * kKiB, 227 * kKiB, 5120},
-    {"h200_sxm", "NVIDIA H200", 9, 0, 132, 143155 * kMiB, 50 * kMiB, 228 * kKiB, 227 * kKiB, 6144},
+    {"a100_40", "NVIDIA A100-SXM4-40GB", 8, 0, 108, 40346 * kMiB, 40 * kMiB, 164 * kKiB, 163 * kKiB, 5120, 1410000},
+    {"a100_80", "NVIDIA A100-SXM4-80GB", 8, 0, 108, 81050 * kMiB, 40 * kMiB, 164 * kKiB, 163 * kKiB, 5120, 1410000},
+    {"h100_sxm", "NVIDIA H100 80GB HBM3", 9, 0, 132, 81008 * kMiB, 50 * kMiB, 228 * kKiB, 227 * kKiB, 5120, 1830000},
+    {"h200_sxm", "NVIDIA H200", 9, 0, 132, 143155 * kMiB, 50 * kMiB, 228 * kKiB, 227 * kKiB, 6144, 1830000},
 };
 
 constexpr int kWarp = 32, kThreadsPerBlock = 1024, kThreadsPerMultiprocessor = 2048, kBlocksPerMultiprocessor = 32,
@@ -129,6 +130,9 @@ Properties device_properties(const Settings& settings) {
   properties.multiprocessors = device.multiprocessors;
   properties.concurrent_kernels = properties.ecc_enabled = properties.unified_addressing = 1;
   properties.async_engines = 3;
+  properties.can_map_host_memory = properties.stream_priorities = 1;
+  properties.globals_in_l1 = properties.locals_in_l1 = 1;
+  properties.concurrent_managed_access = properties.preemption = properties.host_pointers = 1;
   properties.managed_memory = properties.cooperative_launch = 1;
   properties.memory_bus_bits = device.memory_bus_bits;
   properties.l2_bytes = static_cast<int>(device.l2_bytes);
@@ -138,6 +142,7 @@ Properties device_properties(const Settings& settings) {
   properties.max_blocks_per_multiprocessor = kBlocksPerMultiprocessor;
   properties.reserved_shared_per_block_bytes = kReservedShared;
   if constexpr (requires { properties.device_overlap; }) properties.device_overlap = 1;  // CUDA 13 dropped it
+  if constexpr (requires { properties.clock_khz; }) properties.clock_khz = device.clock_khz;
   return properties;
 }
 template DeviceProperties12 device_properties(const Settings&);
@@ -155,21 +160,48 @@ bool device_attribute(const Settings& settings, int attribute, int& value) {
                {6, of.max_grid[1]},
                {7, of.max_grid[2]},
                {8, static_cast<int>(of.shared_per_block_bytes)},
+               {9, static_cast<int>(of.constant_bytes)},
                {10, of.warp_size},
+               {11, static_cast<int>(of.pitch_bytes)},
                {12, of.registers_per_block},
+               {13, settings.device->clock_khz},
+               {15, 1},  // copies and kernels at once
                {16, of.multiprocessors},
+               {17, 0},                       // no limit to the time of kernels
+               {18, 0},                       // not integrated with the host
+               {19, of.can_map_host_memory},  // maps memory of the host
+               {20, 0},                       // the default compute mode
+               {31, of.concurrent_kernels},
+               {32, of.ecc_enabled},
+               {35, 0},  // not Windows' driver for computing
+               {37, of.memory_bus_bits},
                {38, of.l2_bytes},
                {39, of.max_threads_per_multiprocessor},
+               {40, of.async_engines},
                {41, of.unified_addressing},
                {75, of.major},
                {76, of.minor},
+               {78, of.stream_priorities},  // priorities of streams
+               {79, of.globals_in_l1},      // globals in L1
+               {80, of.locals_in_l1},       // and locals
                {81, static_cast<int>(of.shared_per_multiprocessor_bytes)},
                {82, of.registers_per_multiprocessor},
                {83, of.managed_memory},
+               {84, 0},                             // not on a board with others
+               {86, 0},                             // no atomics over PCI Express
+               {88, 0},                             // pageable memory of the host is out of reach
+               {89, of.concurrent_managed_access},  // host and device use managed memory at once
+               {90, of.preemption},                 // preemption
+               {91, of.host_pointers},              // memory of the host has one address
                {95, of.cooperative_launch},
                {97, static_cast<int>(of.shared_per_block_optin_bytes)},
+               {99, 1},   // cudaHostRegister
+               {100, 0},  // page tables of its own
+               {101, 0},  // the host does not reach managed memory on the device
                {106, of.max_blocks_per_multiprocessor},
-               {111, static_cast<int>(of.reserved_shared_per_block_bytes)}};
+               {111, static_cast<int>(of.reserved_shared_per_block_bytes)},
+               {115, 1},                       // pools of memory
+               {120, of.major >= 9 ? 1 : 0}};  // clusters of blocks
   for (const auto& each : known)
     if (each.number == attribute) return value = each.value, true;
   return false;

@@ -16,7 +16,7 @@ struct ClaimedDevice {
   const char* product_name;
   int major, minor, multiprocessors;
   std::int64_t memory_bytes, l2_bytes, shared_per_multiprocessor_bytes, shared_per_block_optin_bytes;
-  int memory_bus_bits;
+  int memory_bus_bits, clock_khz;
 };
 
 struct Settings {

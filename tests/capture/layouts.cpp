@@ -60,6 +60,13 @@ SAME(Properties, cooperative_launch, cudaDeviceProp, cooperativeLaunch);
 SAME(Properties, shared_per_block_optin_bytes, cudaDeviceProp, sharedMemPerBlockOptin);
 SAME(Properties, max_blocks_per_multiprocessor, cudaDeviceProp, maxBlocksPerMultiProcessor);
 SAME(Properties, reserved_shared_per_block_bytes, cudaDeviceProp, reservedSharedMemPerBlock);
+SAME(Properties, can_map_host_memory, cudaDeviceProp, canMapHostMemory);
+SAME(Properties, stream_priorities, cudaDeviceProp, streamPrioritiesSupported);
+SAME(Properties, globals_in_l1, cudaDeviceProp, globalL1CacheSupported);
+SAME(Properties, locals_in_l1, cudaDeviceProp, localL1CacheSupported);
+SAME(Properties, concurrent_managed_access, cudaDeviceProp, concurrentManagedAccess);
+SAME(Properties, preemption, cudaDeviceProp, computePreemptionSupported);
+SAME(Properties, host_pointers, cudaDeviceProp, canUseHostPointerForRegisteredMem);
 
 static_assert(sizeof(mine::FunctionAttributes) == sizeof(cudaFuncAttributes));
 SAME(mine::FunctionAttributes, static_shared_bytes, cudaFuncAttributes, sharedSizeBytes);
