@@ -199,7 +199,7 @@ class Programs(unittest.TestCase):
             "  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 1, nic_gbps: 400}\n  topology: one_switch\n"
             "axes:\n  faults.slow_gpus: ['', 'gpu1=0.8', 'gpu0=0.5, gpu1=0.8']\nobjective: step_time_s\n")
         run("sweep", "two.yaml", "-j", 1, directory=self.directory)
-        steps = dict(self.rows("two", "faults.slow_gpus", "step_time_ps"))
+        steps = {slow.decode(): step for slow, step in self.rows("two", "faults.slow_gpus", "step_time_ps")}
         self.assertEqual(steps["gpu1=0.8"] - steps[""], 250_000_000)
         self.assertEqual(steps["gpu0=0.5, gpu1=0.8"] - steps[""], 1_000_000_000)
         text = run("run", "two.yaml", "--experiment", 0, directory=self.directory).stdout
