@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/astra_sim/network_file.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/astra_sim/as_cluster.hpp"
-#include "experiments/astra_sim/collective_times.hpp"
+#include "experiments/astra_sim/collectives/collective_times.hpp"
 #include "experiments/astra_sim/replay.hpp"
 #include "experiments/graphs/graph_programs.hpp"
 #include "experiments/text/text.hpp"

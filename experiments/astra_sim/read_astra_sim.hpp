@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/astra_sim/chunk_times.hpp"
-#include "experiments/astra_sim/memory_file.hpp"
-#include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/system_file.hpp"
+#include "experiments/astra_sim/collectives/chunk_times.hpp"
+#include "experiments/astra_sim/files/memory_file.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
+#include "experiments/astra_sim/files/system_file.hpp"
 #include "experiments/chakra/read_traces.hpp"
 #include "experiments/programs/imported.hpp"
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <vector>
 
-#include "experiments/astra_sim/collective_times.hpp"
-#include "experiments/astra_sim/memory_file.hpp"
+#include "experiments/astra_sim/collectives/collective_times.hpp"
+#include "experiments/astra_sim/files/memory_file.hpp"
 #include "experiments/graphs/rank_graph.hpp"
 
 namespace manyworlds::experiments::astra_sim {

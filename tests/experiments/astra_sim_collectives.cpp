@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/network/flows/astra_sim.hpp"
-#include "experiments/astra_sim/collective_times.hpp"
+#include "experiments/astra_sim/collectives/collective_times.hpp"
 #include "tests/experiments/astra_sim_files.hpp"
 #include "tests/experiments/astra_sim_oracle.hpp"
 #include "tests/temporary_folder.hpp"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <random>
 
-#include "experiments/astra_sim/custom_times.hpp"
+#include "experiments/astra_sim/collectives/custom_times.hpp"
 #include "tests/experiments/astra_sim_files.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
-#include "experiments/astra_sim/custom_algorithms.hpp"
+#include "experiments/astra_sim/files/custom_algorithms.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 

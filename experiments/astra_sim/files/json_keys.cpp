@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/json_keys.hpp"
+#include "experiments/astra_sim/files/json_keys.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/custom_times.hpp"
+#include "experiments/astra_sim/collectives/custom_times.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/skewed_times.hpp"
+#include "experiments/astra_sim/collectives/skewed_times.hpp"
 
 #include <algorithm>
 

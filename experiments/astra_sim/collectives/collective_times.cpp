@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/collective_times.hpp"
+#include "experiments/astra_sim/collectives/collective_times.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "experiments/astra_sim/custom_times.hpp"
-#include "experiments/astra_sim/every_rank.hpp"
-#include "experiments/astra_sim/skewed_times.hpp"
+#include "experiments/astra_sim/collectives/custom_times.hpp"
+#include "experiments/astra_sim/collectives/every_rank.hpp"
+#include "experiments/astra_sim/collectives/skewed_times.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/phases.hpp"
+#include "experiments/astra_sim/collectives/phases.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 

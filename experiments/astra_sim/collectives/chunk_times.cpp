@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/chunk_times.hpp"
+#include "experiments/astra_sim/collectives/chunk_times.hpp"
 
 #include <fmt/format.h>
 

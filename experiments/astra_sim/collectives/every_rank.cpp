@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/every_rank.hpp"
+#include "experiments/astra_sim/collectives/every_rank.hpp"
 
 #include <algorithm>
 #include <deque>

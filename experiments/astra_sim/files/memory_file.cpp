@@ -1,9 +1,9 @@
-#include "experiments/astra_sim/memory_file.hpp"
+#include "experiments/astra_sim/files/memory_file.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "experiments/astra_sim/json_keys.hpp"
+#include "experiments/astra_sim/files/json_keys.hpp"
 #include "experiments/programs/ranks_text.hpp"
 
 namespace manyworlds::experiments::astra_sim {

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/network_file.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
 
 #include <fmt/format.h>
 

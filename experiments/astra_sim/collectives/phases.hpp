@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/collective/dag/kind.hpp"
-#include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/system_file.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
+#include "experiments/astra_sim/files/system_file.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 

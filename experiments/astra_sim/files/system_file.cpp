@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/system_file.hpp"
+#include "experiments/astra_sim/files/system_file.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "core/base/error.hpp"
-#include "experiments/astra_sim/json_keys.hpp"
+#include "experiments/astra_sim/files/json_keys.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/phases.hpp"
+#include "experiments/astra_sim/collectives/phases.hpp"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/astra_sim/custom_algorithms.hpp"
-#include "experiments/astra_sim/network_file.hpp"
+#include "experiments/astra_sim/files/custom_algorithms.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 

@@ -1,4 +1,4 @@
-#include "experiments/astra_sim/custom_algorithms.hpp"
+#include "experiments/astra_sim/files/custom_algorithms.hpp"
 
 #include <fmt/format.h>
 

@@ -7,11 +7,11 @@
 #include <tuple>
 #include <vector>
 
-#include "experiments/astra_sim/chunk_times.hpp"
-#include "experiments/astra_sim/custom_algorithms.hpp"
-#include "experiments/astra_sim/network_file.hpp"
-#include "experiments/astra_sim/phases.hpp"
-#include "experiments/astra_sim/system_file.hpp"
+#include "experiments/astra_sim/collectives/chunk_times.hpp"
+#include "experiments/astra_sim/collectives/phases.hpp"
+#include "experiments/astra_sim/files/custom_algorithms.hpp"
+#include "experiments/astra_sim/files/network_file.hpp"
+#include "experiments/astra_sim/files/system_file.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 
