@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
+#include "experiments/astra_sim/collectives/message_pairs.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {
@@ -103,10 +104,6 @@ class Replayer {
     Call call;
     std::map<std::uint32_t, Entered> by_rank;
   };
-  struct Pair {
-    std::queue<std::int64_t> arrivals;  // of messages that nobody has asked for yet
-    std::queue<Entered> asked;          // of receives whose message has not been sent yet
-  };
 
   const graphs::RankGraph& graph_of(std::uint32_t rank) const { return job_.graphs[job_.graph_of_rank[rank]]; }
   const GraphNode& node_of(std::uint32_t rank, std::uint32_t node) const { return graph_of(rank).nodes[node]; }
@@ -183,17 +180,15 @@ class Replayer {
            "is a transfer with the tag and the size of one of a custom algorithm, from which ASTRA-sim does not "
            "tell it");
     const std::uint32_t from = transfer.receives ? transfer.peer : rank, to = transfer.receives ? rank : transfer.peer;
-    Pair& pair = pairs_[{from, to, transfer.tag, transfer.bytes}];
     if (transfer.receives) {
-      if (pair.arrivals.empty()) return pair.asked.push({rank, number});
-      end_at(std::max(now_, pair.arrivals.front()), rank, number);
-      return pair.arrivals.pop();
+      if (const auto arrival = messages_.receive({from, to, transfer.tag, transfer.bytes}, {rank, number}))
+        end_at(std::max(now_, *arrival), rank, number);
+      return;
     }
     const std::int64_t arrival = now_ + network_.message_ns(network_.way(from, to), transfer.bytes);
     end_at(arrival, rank, number);
-    if (pair.asked.empty()) return pair.arrivals.push(arrival);
-    end_at(arrival, pair.asked.front().rank, pair.asked.front().node);
-    pair.asked.pop();
+    if (const auto receiver = messages_.send({from, to, transfer.tag, transfer.bytes}, arrival, {rank, number}))
+      end_at(arrival, receiver->rank, receiver->node);
   }
 
   /// The custom algorithm that carries out a collective. A group that is named asks for one once for every kind
@@ -246,7 +241,7 @@ class Replayer {
         const Entered& waits = one.by_rank.begin()->second;
         fail(waits.rank, waits.node, fmt::format("waits for ever for ranks {}", fmt::join(missing, ", ")));
       }
-    for (const auto& [key, pair] : pairs_)
+    for (const auto& [key, pair] : messages_.pairs())
       if (!pair.asked.empty())
         fail(pair.asked.front().rank, pair.asked.front().node,
              fmt::format("waits for ever: rank {} sends it no {} bytes with tag {}", std::get<0>(key), std::get<3>(key),
@@ -267,7 +262,7 @@ class Replayer {
   std::vector<std::vector<Collective>> calls_;  // by group
   std::map<std::tuple<std::uint32_t, std::uint32_t, Kind>, std::optional<std::uint32_t>>
       planned_;  // custom algorithms, by rank, group and kind
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::int64_t>, Pair> pairs_;
+  MessagePairs<Entered> messages_;
   std::map<std::int64_t, std::int64_t> memory_free_at_;  // by node of memory
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::int64_t now_ = 0;

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <queue>
-#include <tuple>
 
 #include "core/base/error.hpp"
+#include "experiments/astra_sim/collectives/message_pairs.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {
@@ -79,10 +78,6 @@ class CustomRun {
     std::size_t ended = 0;
     std::int64_t end = 0;
   };
-  struct Pair {
-    std::queue<std::pair<std::int64_t, Of>> arrivals;  // of messages that nobody has asked for yet, and their sends
-    std::queue<Of> asked;                              // receives whose message has not been sent yet
-  };
 
   const std::vector<CustomNode>& nodes_of(std::uint32_t member) const {
     return algorithm_.places[members_[member].place];
@@ -118,21 +113,19 @@ class CustomRun {
     if (node.step == CustomStep::compute) return schedule(now_ + node.ns, of);
     const bool sends = node.step == CustomStep::send;
     const std::uint32_t from = sends ? of.member : node.peer, to = sends ? node.peer : of.member;
-    Pair& pair = pairs_[{from, to, node.tag, node.bytes}];
     if (!sends) {
-      if (pair.arrivals.empty()) return pair.asked.push(of);
-      schedule(std::max(now_, pair.arrivals.front().first), of);
-      return pair.arrivals.pop();
+      if (const auto arrival = messages_.receive({from, to, node.tag, node.bytes}, of))
+        schedule(std::max(now_, *arrival), of);
+      return;
     }
     const std::int64_t arrival = now_ + network_.message_ns(network_.way(group_[from], group_[to]), node.bytes);
     schedule(arrival, of);
-    if (pair.asked.empty()) return pair.arrivals.push({arrival, of});
-    schedule(arrival, pair.asked.front());
-    pair.asked.pop();
+    if (const auto receiver = messages_.send({from, to, node.tag, node.bytes}, arrival, of))
+      schedule(arrival, *receiver);
   }
 
   void check_done() const {
-    for (const auto& [key, pair] : pairs_) {
+    for (const auto& [key, pair] : messages_.pairs()) {
       const auto& [from, to, tag, bytes] = key;
       if (!pair.asked.empty())
         fail(pair.asked.front().member, pair.asked.front().node,
@@ -149,7 +142,7 @@ class CustomRun {
   const std::vector<std::uint32_t>& group_;
   const Network& network_;
   std::vector<Member> members_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::int64_t>, Pair> pairs_;
+  MessagePairs<Of> messages_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::int64_t now_ = 0, number_ = 0;
 };
