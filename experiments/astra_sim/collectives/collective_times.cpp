@@ -110,11 +110,20 @@ CollectiveTimes::Times CollectiveTimes::take_turns(const Call& call, const Chunk
   return before;
 }
 
+CollectiveTimes::Times CollectiveTimes::followed(const EvenCall& call, const Times& entries,
+                                                 const std::function<Times(const Times&)>& follow) {
+  const std::int64_t last = *std::max_element(entries.begin(), entries.end());
+  if (*std::min_element(entries.begin(), entries.end()) < last) return follow(entries);
+  const auto [found, is_new] = even_ends_.try_emplace(call);
+  if (is_new) found->second = follow(Times(entries.size(), 0));
+  Times ends = found->second;
+  for (std::int64_t& end : ends) end += last;
+  return ends;
+}
+
 CollectiveTimes::Times CollectiveTimes::ends_with_trees(const Call& call, const Chunks& chunks,
                                                         const std::vector<std::uint32_t>& group, const Times& entries) {
   const Times turns = take_turns(call, chunks, group);
-  const std::int64_t last = *std::max_element(entries.begin(), entries.end());
-  const bool is_even = *std::min_element(entries.begin(), entries.end()) == last;
   const auto follow = [&](const Times& from) {
     const std::vector<std::size_t> order = ascending(group);
     std::vector<std::uint32_t> ranks;
@@ -125,12 +134,7 @@ CollectiveTimes::Times CollectiveTimes::ends_with_trees(const Call& call, const 
     if (by_rank.has_ties) ++tied_;
     return ends;
   };
-  if (!is_even) return follow(entries);
-  const auto [found, is_new] = even_ends_.try_emplace({call, group, turns});
-  if (is_new) found->second = follow(Times(group.size(), 0));
-  Times ends = found->second;
-  for (std::int64_t& end : ends) end += last;
-  return ends;
+  return followed({call, group, turns}, entries, follow);
 }
 
 CollectiveTimes::Times CollectiveTimes::ends_of_custom(const Call& call, const std::vector<std::uint32_t>& group,
@@ -150,13 +154,8 @@ CollectiveTimes::Times CollectiveTimes::ends_of_custom(const Call& call, const s
                     "waits for ever for the other {} chunks",
                     chunks - 1),
         system_.name);
-  const std::int64_t last = *std::max_element(entries.begin(), entries.end());
-  if (*std::min_element(entries.begin(), entries.end()) < last) return custom_ends(custom, group, network_, entries);
-  const auto [found, is_new] = even_ends_.try_emplace({Call{call.kind, 0, {}, call.custom}, group, Times()});
-  if (is_new) found->second = custom_ends(custom, group, network_, Times(group.size(), 0));
-  Times ends = found->second;
-  for (std::int64_t& end : ends) end += last;
-  return ends;
+  return followed({Call{call.kind, 0, {}, call.custom}, group, Times()}, entries,
+                  [&](const Times& from) { return custom_ends(custom, group, network_, from); });
 }
 
 }  // namespace manyworlds::experiments::astra_sim

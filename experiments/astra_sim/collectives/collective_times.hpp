@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -44,6 +45,11 @@ class CollectiveTimes {
     std::optional<std::int64_t> ns;  // where all come at once
   };
   Known& known(const Call& call, const std::vector<std::uint32_t>& group);
+  using EvenCall = std::tuple<Call, std::vector<std::uint32_t>, Times>;  // with the turns of its trees
+
+  /// Returns what `follow` makes of the entries. Of members that come at once it is asked once for each call, from 0
+  /// on.
+  Times followed(const EvenCall& call, const Times& entries, const std::function<Times(const Times&)>& follow);
   /// Of a collective with trees, or of a custom algorithm.
   Times ends_with_trees(const Call& call, const Chunks& chunks, const std::vector<std::uint32_t>& group,
                         const Times& entries);
@@ -56,8 +62,8 @@ class CollectiveTimes {
   Congestion congestion_;
   CustomAlgorithms custom_;
   std::map<std::tuple<core::collective::Kind, std::uint32_t, std::uint32_t>, std::int64_t>
-      turns_;  // of trees, by kind, rank and dimension
-  std::map<std::tuple<Call, std::vector<std::uint32_t>, Times>, Times> even_ends_;  // after a begin at 0, by turns
+      turns_;                            // of trees, by kind, rank and dimension
+  std::map<EvenCall, Times> even_ends_;  // after a begin at 0
   std::map<std::tuple<Call, std::vector<std::uint32_t>>, Known> known_;
   std::int64_t begun_late_ = 0, tied_ = 0;
 };
