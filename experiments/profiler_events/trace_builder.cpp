@@ -262,18 +262,22 @@ bool TraceBuilder::has_category(std::string_view prefix) const {
                      [&](const std::string& one) { return one.starts_with(prefix); });
 }
 
+void TraceBuilder::check_device(std::string_view unknown) const {
+  for (const NamedDevice& one : kOtherDevices)
+    if (has_category(one.prefix))
+      fail(
+          fmt::format("was recorded on {} (categories {}); {} is not known here: traces of NVIDIA's and AMD's GPUs are "
+                      "read",
+                      one.name, fmt::join(categories_, ", "), unknown));
+}
+
 void TraceBuilder::fail_without_ops() const {
   if (begun_ops_ > 0)
     fail(
         fmt::format("has {} operations of a device as pairs of events ('ph' B and E), not as complete ones (X), as "
                     "PyTorch's profiler writes them",
                     begun_ops_));
-  for (const NamedDevice& one : kOtherDevices)
-    if (has_category(one.prefix))
-      fail(
-          fmt::format("was recorded on {} (categories {}); what its events mean is not known here: traces of NVIDIA's "
-                      "and AMD's GPUs are read",
-                      one.name, fmt::join(categories_, ", ")));
+  check_device("what its events mean");
   if (categories_ == std::set<std::string>{""})
     fail(
         "has timed events without categories ('cat'), so that it is none of PyTorch's profiler (Kineto): JAX and XLA, "
@@ -293,12 +297,7 @@ void TraceBuilder::check_calls() const {
                     "trace of each rank as a file of its own",
                     core::line_text(*processes_.begin()), core::line_text(*processes_.rbegin())));
   if (!trace_.calls.empty()) return;
-  for (const NamedDevice& one : kOtherDevices)
-    if (has_category(one.prefix))
-      fail(
-          fmt::format("was recorded on {} (categories {}); which of its calls launch or wait is not known here: traces "
-                      "of NVIDIA's and AMD's GPUs are read",
-                      one.name, fmt::join(categories_, ", ")));
+  check_device("which of its calls launch or wait");
 }
 
 RankTrace TraceBuilder::finish() {

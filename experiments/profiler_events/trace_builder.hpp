@@ -59,6 +59,8 @@ class TraceBuilder {
   [[noreturn]] void fail(const std::string& what) const;
   [[noreturn]] void fail_without_ops() const;
   void check_calls() const;
+  /// Throws InputError if the events are of a device of which this is not known.
+  void check_device(std::string_view unknown) const;
   bool has_category(std::string_view prefix) const;
 
   const OperatorInputs* host_;
