@@ -39,6 +39,13 @@ profiler::WrittenTime at_ns(std::int64_t ns) {
   return {ns, true, false};
 }
 
+/// The time from the first column to the second of a row: not known where no clock has it.
+profiler::WrittenTime duration_of(const Rows& rows) {
+  std::int64_t ns = 0;
+  const bool is_one = !__builtin_sub_overflow(rows.whole(1, -1), rows.whole(0, 0), &ns);
+  return {ns, is_one, false};
+}
+
 /// Whether a number of CUPTI's is one: it has all bits set where there is none.
 bool is_given(std::optional<std::int64_t> number) {
   return number && *number >= 0 && *number < 0xffffffff;
@@ -153,7 +160,7 @@ class ExportReader {
     event_.phase = "X";
     event_.category = category;
     event_.start = at_ns(rows.whole(0, -1));
-    event_.duration = at_ns(rows.whole(1, -1) - rows.whole(0, 0));
+    event_.duration = duration_of(rows);
     event_.device = rows.whole(3, 0);
     event_.stream = rows.whole(4, 0);
     event_.correlation = rows.whole(5, 0);
@@ -267,7 +274,7 @@ class ExportReader {
       event_.name = name.text;
       event_.thread = name_of_thread(thread);
       event_.start = at_ns(rows.whole(0, -1));
-      event_.duration = at_ns(rows.whole(1, -1) - rows.whole(0, 0));
+      event_.duration = duration_of(rows);
       event_.correlation = correlation;
       builders_[rank]->add(event_);
     }
@@ -386,7 +393,7 @@ class ExportReader {
     event_.name = name;
     event_.thread = name_of_thread(thread);
     event_.start = at_ns(rows.whole(0, -1));
-    event_.duration = at_ns(rows.whole(1, -1) - rows.whole(0, 0));
+    event_.duration = duration_of(rows);
     for (const std::uint32_t rank : ranks->second) builders_[rank]->add(event_);
   }
 

@@ -1,6 +1,8 @@
 // Exports of Nsight Systems as stream programs: what waits for what, and what an export may have or lack.
 #include "tests/experiments/nsys_exports.hpp"
 
+#include <algorithm>
+
 #include "experiments/programs/program_file.hpp"
 #include "tests/experiments/imported_programs.hpp"
 #include "tests/experiments/kineto_traces.hpp"
@@ -117,6 +119,22 @@ TEST_CASE("copies have their direction, bytes and whether they block the host") 
   CHECK(copies[0].measured_us == 10);
   CHECK(copies[1].direction == CopyDirection::device_to_host);
   CHECK(imported.dependencies.exact == 1);  // the host waits for what came to pageable memory
+}
+
+TEST_CASE("a kernel whose end no clock has is left out and told") {
+  const TemporaryFolder folder;
+  ExportDatabase database(folder / "one.sqlite");
+  database.launched("a", 0, 10, 20, 7, 1).launched("b", 40, 50, 20, 7, 2);
+  database.run(
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid) "
+      "VALUES (-22, 9223372036854775807, 0, 7, 3, 1677721600)");
+  const Imported imported = import_exports({database.path()});
+  const auto& ops = imported.programs.programs[0].ops;
+  CHECK(std::count_if(ops.begin(), ops.end(),
+                      [](const StreamOp& op) { return std::holds_alternative<KernelWork>(op.work); }) == 2);
+  CHECK(std::count_if(imported.account.begin(), imported.account.end(), [](const std::string& line) {
+          return line.find("1 events have times that make no sense") != line.npos;
+        }) == 1);
 }
 
 TEST_CASE("each GPU of each process is a rank") {
