@@ -64,10 +64,15 @@ const Node* GivenKeys::find(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
+bool GivenKeys::given(const std::string& name) const {
+  const Node* value = find(name);
+  return value != nullptr && value->kind != Node::Kind::null;
+}
+
 /// Returns the value of a key that is given and not null.
 const Node* GivenKeys::known_value(const std::string& name) const {
+  if (!given(name)) return nullptr;
   const Node* value = find(name);
-  if (value == nullptr || value->kind == Node::Kind::null) return nullptr;
   if (!shell::is_known(value->text)) fail(name, fmt::format(" follows from {}", shell::why_unknown(value->text)));
   return value;
 }

@@ -27,8 +27,9 @@ class GivenKeys {
   /// The last of several keys of one name counts.
   GivenKeys(const KnownNames& known, const std::vector<GivenKey>& keys);
 
-  bool given(const std::string& name) const { return find(name) != nullptr; }
   const import::Node* find(const std::string& name) const;
+  /// Returns whether the key is given and not null.
+  bool given(const std::string& name) const;
   /// Return the value, or `otherwise` if the key is not given or null. Throw InputError for a value of another kind.
   std::string text(const std::string& name, const std::string& otherwise = "") const;
   std::int64_t count(const std::string& name, std::int64_t otherwise, std::int64_t minimum = 0) const;

@@ -109,6 +109,8 @@ TEST_CASE("executions and models as Calculon had them before are read, with what
   std::ofstream(model) << "{\"hidden\": 6144, \"seq_size\": 2048, \"attn_heads\": 48, \"num_blocks\": 40, "
                           "\"attn_size\": 128}";
   CHECK(refusal(execution(), model).find("'feedforward' is missing") != std::string::npos);
+  std::ofstream(model) << "{\"hidden\": 6144, \"seq_size\": 2048, \"attn_heads\": null, \"num_blocks\": 40}";
+  CHECK(refusal(execution(), model).find("'attn_heads' is missing") != std::string::npos);
   CHECK(refusal(execution(", \"minibatch_size\": 1")).find("give one") != std::string::npos);
 }
 
@@ -133,6 +135,8 @@ TEST_CASE("what is no execution of Calculon, or is not modelled, is refused wher
   refused(", \"pipline_interleaving\": 2", "did you mean 'pipeline_interleaving'?");
   refused(", \"num_procs\": 32", "num_procs");
   CHECK(refusal("{\"tensor_par\": 1, \"pipeline_par\": 1}").find("'num_procs' is missing") != std::string::npos);
+  CHECK(refusal("{\"num_procs\": 1, \"tensor_par\": null, \"pipeline_par\": 1}").find("'tensor_par' is missing") !=
+        std::string::npos);
   CHECK(refusal(execution(), "").find("give --model FILE.json") != std::string::npos);
   CHECK(refusal(execution(), kFolder + "none.json").find("none.json") != std::string::npos);
   CHECK(refusal(execution(), kFolder + "gpt3-175B.json", 8).find("num_procs of the file 16") != std::string::npos);
