@@ -9,10 +9,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/base/escape.hpp"
+
 namespace manyworlds::core {
 
-/// Bad input. The message is one line that names the file, line and key and says which value would be valid. `line` 0
-/// means that the line is not known at the point of the throw; a caller that knows file and line adds them with at().
+/// Bad input. The message is one line that names the file, line and key and says which value would be valid: what it
+/// quotes of the input is made one line by line_text(). `line` 0 means that the line is not known at the point of the
+/// throw; a caller that knows file and line adds them with at().
 class InputError : public std::runtime_error {
  public:
   explicit InputError(std::string what, std::string file = {}, int line = 0)
@@ -23,8 +26,8 @@ class InputError : public std::runtime_error {
 
  private:
   static std::string compose(const std::string& what, const std::string& file, int line) {
-    if (file.empty()) return what;
-    return line > 0 ? fmt::format("{}:{}: {}", file, line, what) : fmt::format("{}: {}", file, what);
+    if (file.empty()) return line_text(what);
+    return line_text(line > 0 ? fmt::format("{}:{}: {}", file, line, what) : fmt::format("{}: {}", file, what));
   }
   std::string what_, file_;
   int line_;

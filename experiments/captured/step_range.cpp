@@ -7,7 +7,6 @@
 #include <map>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/records/device_calls.hpp"
 
 namespace manyworlds::experiments::captured {
@@ -192,9 +191,8 @@ void check_agreement(const std::vector<RankRecord>& records, const std::vector<S
           fmt::format(
               "rank {} calls collectives {} to {} of communicator '{}' in {}, and rank {} {} to {} in {}: these are "
               "not one step; {}",
-              records[a].rank, begin[a].of(x) + 1, end[a].of(x), core::line_text(of.key),
-              lines_of(records[a], ranges[a]), records[b].rank, begin[b].of(y) + 1, end[b].of(y),
-              lines_of(records[b], ranges[b]), kOtherwise),
+              records[a].rank, begin[a].of(x) + 1, end[a].of(x), of.key, lines_of(records[a], ranges[a]),
+              records[b].rank, begin[b].of(y) + 1, end[b].of(y), lines_of(records[b], ranges[b]), kOtherwise),
           records[b].file, static_cast<int>(records[b].calls[ranges[b].begin].line));
     }
   }

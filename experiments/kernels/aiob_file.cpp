@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "core/base/number_in.hpp"
 #include "experiments/text/lines.hpp"
 #include "experiments/text/nearest.hpp"
@@ -53,7 +52,7 @@ const Operation& operation_of(std::string_view name, const std::string& file, in
     if (one.name == name) return one;
     names.emplace_back(one.name);
   }
-  const std::string shown = core::line_text(std::string(name.substr(0, kMaxShownCharacters)));
+  const std::string shown(name.substr(0, kMaxShownCharacters));
   throw InputError(fmt::format("AIOB has no operation '{}' that is known here{}", shown, suggestion(shown, names)),
                    file, line);
 }
@@ -89,7 +88,7 @@ std::vector<AiobTime> parse_aiob(std::string_view text, const std::string& name)
     const auto us = core::number_in<double>(value);
     if (!us || !(*us > 0) || *us > kMaxUs)
       throw InputError(fmt::format("time_gpu_avg must be a number of microseconds above 0, not '{}'",
-                                   core::line_text(std::string(value.substr(0, kMaxShownCharacters)))),
+                                   value.substr(0, kMaxShownCharacters)),
                        name, line);
     times.back().us = *us;
   });

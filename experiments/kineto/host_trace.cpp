@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/kineto/mended_json.hpp"
 #include "experiments/text/json.hpp"
 
@@ -97,11 +96,10 @@ class Nodes {
     const json *name = member(node, "name", json::value_t::string),
                *inputs = member(node, "inputs", json::value_t::object);
     if (name != nullptr && inputs == nullptr)
-      throw InputError(
-          fmt::format("{}{}: node '{}' has no object 'inputs'", kNone,
-                      schema_.empty() ? "" : fmt::format(", but of {}", core::line_text(schema_.substr(0, 40))),
-                      core::line_text(name->get_ref<const std::string&>().substr(0, 80))),
-          file_);
+      throw InputError(fmt::format("{}{}: node '{}' has no object 'inputs'", kNone,
+                                   schema_.empty() ? "" : fmt::format(", but of {}", schema_.substr(0, 40)),
+                                   name->get_ref<const std::string&>().substr(0, 80)),
+                       file_);
     const auto function = function_of(node);
     if (name == nullptr || !function || !name->get_ref<const std::string&>().starts_with("aten::")) return;
     result_.add(*function, name->get_ref<const std::string&>(), inputs_of(*inputs));

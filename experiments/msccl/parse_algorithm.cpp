@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/msccl/algorithm.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/text/xml.hpp"
@@ -64,9 +63,7 @@ class Reader {
     int line;
   };
 
-  [[noreturn]] void fail(int line, const std::string& what) const {
-    throw core::InputError(core::line_text(what), file_, line);
-  }
+  [[noreturn]] void fail(int line, const std::string& what) const { throw core::InputError(what, file_, line); }
 
   void begin(const XmlElement& element) {
     constexpr std::array kNames{"algo", "gpu", "tb", "step"};

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/nccl_logs/pickle.hpp"
 #include "experiments/profiler_events/communication.hpp"
 #include "experiments/text/json.hpp"
@@ -29,8 +28,7 @@ std::int64_t bytes_of(const JsonView& entry, const char* sizes, const char* dtyp
   std::vector<std::int64_t> each;
   entry.at(dtypes).for_each([&](const JsonView& type) {
     each.push_back(profiler::bytes_of_dtype(type.text()));
-    if (each.back() == 0)
-      throw InputError(fmt::format("has elements of type {}, which is not known", core::line_text(type.text())));
+    if (each.back() == 0) throw InputError(fmt::format("has elements of type {}, which is not known", type.text()));
   });
   std::int64_t sum = 0;
   std::size_t tensor = 0;
@@ -79,7 +77,7 @@ void set_ends(std::string_view text, RecordedCall& call) {
   if (arrow == std::string_view::npos || !number(text.substr(0, arrow), first) ||
       !number(text.substr(arrow + 2), second))
     throw InputError(fmt::format("is a transfer whose name does not say from whom to whom, as 'send 0->1' does: '{}'",
-                                 core::line_text(std::string(text.substr(0, 40)))));
+                                 text.substr(0, 40)));
   call.source = call.receives ? second : first;
   call.destination = call.receives ? first : second;
 }
@@ -129,14 +127,13 @@ class DumpReader {
     RecordedGroup group;
     group.name = names[0];
     const auto configured = groups_.find(names[0].c_str());
-    if (!configured)
-      throw InputError(fmt::format("is of group '{}', which 'pg_config' does not have", core::line_text(names[0])));
+    if (!configured) throw InputError(fmt::format("is of group '{}', which 'pg_config' does not have", names[0]));
     if (const auto description = configured->find("desc")) group.description = description->text();
     const std::string ranks = text_of_ranks(configured->at("ranks"));
     group.ranks = profiler::ranks_of_text(ranks, -1);
     if (group.ranks.empty())
-      throw InputError(fmt::format("has the ranks of group '{}' as '{}', not as '[0, 1]'", core::line_text(names[0]),
-                                   core::line_text(ranks.substr(0, 40))));
+      throw InputError(
+          fmt::format("has the ranks of group '{}' as '{}', not as '[0, 1]'", names[0], ranks.substr(0, 40)));
     const auto number = static_cast<std::uint32_t>(to_.groups.size());
     numbers_.emplace(names[0], number);
     to_.groups.push_back(std::move(group));

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/nccl/nccl_inspector.hpp"
 
 namespace manyworlds::experiments::nccl_logs {
@@ -66,13 +65,13 @@ class LogBuilder {
       if (is_new) result.processes.push_back(process);
       InspectedCommunicator& to = result.communicators[one.communicator];
       if (to.ranks != 0 && to.ranks != one.ranks)
-        throw InputError(fmt::format("has communicator {} with {} ranks, and with {}",
-                                     core::line_text(one.communicator), to.ranks, one.ranks));
+        throw InputError(
+            fmt::format("has communicator {} with {} ranks, and with {}", one.communicator, to.ranks, one.ranks));
       to.ranks = one.ranks;
       const auto [of_rank, is_first] = to.processes.emplace(one.rank, known->second);
       if (!is_first && of_rank->second != known->second)
-        throw InputError(fmt::format("has rank {} of communicator {} twice, of different processes", one.rank,
-                                     core::line_text(one.communicator)));
+        throw InputError(
+            fmt::format("has rank {} of communicator {} twice, of different processes", one.rank, one.communicator));
       to.calls[one.rank].push_back(std::move(one.call));
     }
     for (auto& [id, communicator] : result.communicators)

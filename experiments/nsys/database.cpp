@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 
 namespace manyworlds::experiments::nsys {
 namespace {
@@ -20,8 +19,7 @@ constexpr int kMaxValueBytes = 16 << 20;
 [[noreturn]] void fail(sqlite3* database, const std::string& path) {
   const int code = sqlite3_errcode(database);
   if (code == SQLITE_NOTADB) throw InputError("is no database of SQLite", path);
-  throw InputError(fmt::format("cannot be read as a database of SQLite: {}", core::line_text(sqlite3_errmsg(database))),
-                   path);
+  throw InputError(fmt::format("cannot be read as a database of SQLite: {}", sqlite3_errmsg(database)), path);
 }
 
 /// Throws InputError for what is no file, and for one that is compressed.

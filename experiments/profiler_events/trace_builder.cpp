@@ -165,7 +165,7 @@ void TraceBuilder::add_operator(const TraceEvent& event) {
     throw InputError(
         fmt::format(
             "was recorded in another run than the execution trace of its host: call {} is {} here, and {} there",
-            event.function, core::line_text(event.name.substr(0, 80)), core::line_text(called->name)),
+            event.function, event.name.substr(0, 80), called->name),
         trace_.file);
   shapes_.add(event.external, event.name, called->inputs);
 }
@@ -198,9 +198,8 @@ void TraceBuilder::head(const std::string& member, const json& value) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   const WrittenTime base = written_time(text);
   if (!base.is_known || base.value < 0)
-    throw InputError(
-        fmt::format("'baseTimeNanoseconds' must be a time in nanoseconds, not {}", core::line_text(text.substr(0, 40))),
-        trace_.file);
+    throw InputError(fmt::format("'baseTimeNanoseconds' must be a time in nanoseconds, not {}", text.substr(0, 40)),
+                     trace_.file);
   clock_base_ = base.is_ns ? base.value : base.value / 1000;
 }
 
@@ -295,7 +294,7 @@ void TraceBuilder::check_calls() const {
     fail(
         fmt::format("has launches of several processes ({} and {}), whose correlations are not told apart: give the "
                     "trace of each rank as a file of its own",
-                    core::line_text(*processes_.begin()), core::line_text(*processes_.rbegin())));
+                    *processes_.begin(), *processes_.rbegin()));
   if (!trace_.calls.empty()) return;
   check_device("which of its calls launch or wait");
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 
 namespace manyworlds::experiments::captured {
 namespace {
@@ -70,7 +69,7 @@ class Comparison {
     const Communication& what = record.communications[call.detail];
     std::string text = fmt::format("{} of {} {}", words_.text(call.name), what.count, words_.text(what.dtype));
     if (what.kind == Kind::all_reduce || what.kind == Kind::reduce_scatter || what.kind == Kind::reduce)
-      text += fmt::format(" ({})", core::line_text(words_.text(what.reduction)));
+      text += fmt::format(" ({})", words_.text(what.reduction));
     if (what.kind == Kind::broadcast || what.kind == Kind::reduce) text += fmt::format(" with root {}", what.peer);
     return text;
   }
@@ -89,8 +88,7 @@ class Comparison {
             fmt::format(
                 "rank {}'s {} is number {} in communicator '{}', where rank {} has {} ({}): all of its ranks must "
                 "call the same",
-                b.rank, text_of(b, *y[i]), i + 1, core::line_text(of.key), a.rank, text_of(a, *x[i]),
-                place_of(a, x[i]->line)),
+                b.rank, text_of(b, *y[i]), i + 1, of.key, a.rank, text_of(a, *x[i]), place_of(a, x[i]->line)),
             b.file, static_cast<int>(y[i]->line));
     if (x.size() == y.size()) return;
     const bool has_first_more = x.size() > y.size();
@@ -99,8 +97,8 @@ class Comparison {
     throw InputError(
         fmt::format("rank {}'s {} is number {} in communicator '{}', in which rank {} has {} ({}{}): all of "
                     "its ranks must call the same",
-                    more.rank, text_of(more, extra), std::min(x.size(), y.size()) + 1, core::line_text(of.key),
-                    fewer.rank, std::min(x.size(), y.size()), fewer.file,
+                    more.rank, text_of(more, extra), std::min(x.size(), y.size()) + 1, of.key, fewer.rank,
+                    std::min(x.size(), y.size()), fewer.file,
                     fewer.has_end ? "" : ", which was ended before the program's end"),
         more.file, static_cast<int>(extra.line));
   }
@@ -118,18 +116,18 @@ class Comparison {
             fmt::format(
                 "rank {}'s {} is number {} from rank {} to rank {} in communicator '{}', and that which receives it "
                 "is {} ({}): both must have one size",
-                sender.rank, text_of(sender, *x[i]), i + 1, sender.rank, receiver.rank, core::line_text(of.key),
+                sender.rank, text_of(sender, *x[i]), i + 1, sender.rank, receiver.rank, of.key,
                 text_of(receiver, *y[i]), place_of(receiver, y[i]->line)),
             sender.file, static_cast<int>(x[i]->line));
     if (x.size() == y.size()) return;
     const bool is_sent = x.size() > y.size();
     const RankRecord &more = is_sent ? sender : receiver, &fewer = is_sent ? receiver : sender;
     const Call& extra = is_sent ? *x[y.size()] : *y[x.size()];
-    throw InputError(fmt::format("rank {}'s {} is number {} {} rank {} in communicator '{}', and rank {} {} {} ({})",
-                                 more.rank, text_of(more, extra), std::min(x.size(), y.size()) + 1,
-                                 is_sent ? "to" : "from", fewer.rank, core::line_text(of.key), fewer.rank,
-                                 is_sent ? "receives" : "sends", std::min(x.size(), y.size()), fewer.file),
-                     more.file, static_cast<int>(extra.line));
+    throw InputError(
+        fmt::format("rank {}'s {} is number {} {} rank {} in communicator '{}', and rank {} {} {} ({})", more.rank,
+                    text_of(more, extra), std::min(x.size(), y.size()) + 1, is_sent ? "to" : "from", fewer.rank, of.key,
+                    fewer.rank, is_sent ? "receives" : "sends", std::min(x.size(), y.size()), fewer.file),
+        more.file, static_cast<int>(extra.line));
   }
 
   const std::vector<RankRecord>& records_;
@@ -160,12 +158,11 @@ std::vector<JoinedCommunicator> join_communicators(const std::vector<RankRecord>
       JoinedCommunicator& of = joined[at->second];
       const auto in_rank = static_cast<std::size_t>(opened.in_rank);
       if (of.records.size() != static_cast<std::size_t>(opened.size))
-        fail(fmt::format("communicator '{}' has {} ranks here, and {} for another rank", core::line_text(opened.key),
-                         opened.size, of.records.size()));
+        fail(fmt::format("communicator '{}' has {} ranks here, and {} for another rank", opened.key, opened.size,
+                         of.records.size()));
       if (of.records[in_rank] != kNone)
-        fail(fmt::format("rank {} of communicator '{}' is rank {} of the job, and rank {} too", in_rank,
-                         core::line_text(opened.key), records[static_cast<std::size_t>(of.records[in_rank])].rank,
-                         records[i].rank));
+        fail(fmt::format("rank {} of communicator '{}' is rank {} of the job, and rank {} too", in_rank, opened.key,
+                         records[static_cast<std::size_t>(of.records[in_rank])].rank, records[i].rank));
       of.records[in_rank] = static_cast<std::int32_t>(i);
       of.numbers[in_rank] = static_cast<std::int32_t>(number);
     }
@@ -178,7 +175,7 @@ std::vector<JoinedCommunicator> join_communicators(const std::vector<RankRecord>
           of.records.begin());
       const RankRecord& record = records[static_cast<std::size_t>(of.records[someone])];
       throw InputError(fmt::format("communicator '{}' has {} ranks, and no rank of the job opens it as its rank {}",
-                                   core::line_text(of.key), of.records.size(), member),
+                                   of.key, of.records.size(), member),
                        record.file,
                        static_cast<int>(record.communicators[static_cast<std::size_t>(of.numbers[someone])].line));
     }

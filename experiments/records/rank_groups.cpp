@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/tree/json_tree.hpp"
 
 namespace manyworlds::experiments::captured {
@@ -95,7 +94,7 @@ RankGroups::RankGroups(const std::vector<RankRecord>& records, const std::vector
           fail(fmt::format(
               "communicator {} ('{}') has {} of {} ranks, and not all ranks have records: name its groups by "
               "--groups FILE, with {{\"{}\": [[...], ...]}}",
-              number, core::line_text(opened.key), opened.size, world, number));
+              number, opened.key, opened.size, world, number));
         const auto group = std::find_if(of->second.begin(), of->second.end(), [&](const Ranks& one) {
           return std::find(one.begin(), one.end(), rank) != one.end();
         });

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/records/graphs.hpp"
 #include "experiments/records/matrix_kernels.hpp"
 #include "experiments/records/node_graphs.hpp"
@@ -191,7 +190,7 @@ class Reader {
     for (const auto& [one, ignored] : functions()) names.emplace_back(one);
     std::sort(names.begin(), names.end());
     const std::string near = suggestion(name, names);
-    throw InputError(fmt::format("records of version 1 have no call '{}'{}", core::line_text(name).substr(0, 80),
+    throw InputError(fmt::format("records of version 1 have no call '{}'{}", name.substr(0, 80),
                                  near.starts_with("; did") ? near : std::string()));
   }
 
@@ -371,7 +370,7 @@ class Reader {
     } else if (direction != "device_to_device" && !copy.is_of_host) {
       throw InputError(
           fmt::format("'direction' must be host_to_device, device_to_host, device_to_device or host_to_host, not '{}'",
-                      core::line_text(direction).substr(0, 40)));
+                      direction.substr(0, 40)));
     }
     record_.copies.push_back(copy);
     call.form = form(call).add(static_cast<std::uint64_t>(copy.direction)).value();
@@ -448,8 +447,7 @@ class Reader {
     of.kind = kKind;
     const std::string& type = line.at("dtype").text();
     of.element_bytes = element_bytes(type);
-    if (of.element_bytes == 0)
-      throw InputError(fmt::format("'dtype' is '{}', which NCCL has not", core::line_text(type).substr(0, 40)));
+    if (of.element_bytes == 0) throw InputError(fmt::format("'dtype' is '{}', which NCCL has not", type.substr(0, 40)));
     of.dtype = words_(type);
     if (const auto reduction = line.find("reduction")) of.reduction = words_(reduction->text());
     of.count = line.at("count").whole(0, kLargest / in.size / of.element_bytes);

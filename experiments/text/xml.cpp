@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::import {
@@ -35,7 +34,7 @@ class XmlReader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw core::InputError(core::line_text(what), file_, line_); }
+  [[noreturn]] void fail(const std::string& what) const { throw core::InputError(what, file_, line_); }
 
   void advance(std::size_t bytes) {
     line_ += static_cast<int>(std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(bytes), '\n'));

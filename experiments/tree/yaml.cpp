@@ -246,7 +246,7 @@ const Node* Node::find(std::string_view key) const {
 }
 
 void Node::fail(const std::string& what) const {
-  throw InputError(core::line_text(what), file ? *file : std::string(), line);
+  throw InputError(what, file ? *file : std::string(), line);
 }
 
 void check_keys(const Node& node, const std::vector<std::string>& known, const char* what) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/text/json.hpp"
 #include "experiments/text/nearest.hpp"
 
@@ -22,9 +21,7 @@ JsonKeys::JsonKeys(std::string_view text, std::string name)
 void JsonKeys::check(const std::vector<std::string>& known, const char* what) const {
   for (const auto& [key, value] : document_.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      throw InputError(
-          fmt::format("{}: is no key of {}{}", core::line_text(key.substr(0, 60)), what, suggestion(key, known)),
-          name_);
+      throw InputError(fmt::format("{}: is no key of {}{}", key.substr(0, 60), what, suggestion(key, known)), name_);
 }
 
 void JsonKeys::fail(const char* key, const std::string& right) const {
