@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/base/error.hpp"
-#include "core/base/escape.hpp"
 #include "experiments/records/device_calls.hpp"
 
 namespace manyworlds::experiments::captured {
@@ -124,9 +123,8 @@ class Builder {
   /// What a table says of a kernel; nothing, which is counted, if it has no entry.
   KernelWork as_table_says(const Call& call, const Launch& launch) {
     const std::string& name = words_.text(call.name);
-    const auto known =
-        table_.work_of(call.name, name, launch, record_.arguments,
-                       fmt::format("'{}' ({}:{})", core::line_text(name).substr(0, 80), record_.file, call.line));
+    const auto known = table_.work_of(call.name, name, launch, record_.arguments,
+                                      fmt::format("'{}' ({}:{})", name.substr(0, 80), record_.file, call.line));
     if (known) return *known;
     ++tally_.without_time[call.name];
     return {};

@@ -69,7 +69,7 @@ bool GivenKeys::given(const std::string& name) const {
   return value != nullptr && value->kind != Node::Kind::null;
 }
 
-/// Returns the value of a key that is given and not null.
+/// Returns the value of a key, or nothing if it is not given. Throws InputError for one that is not known.
 const Node* GivenKeys::known_value(const std::string& name) const {
   if (!given(name)) return nullptr;
   const Node* value = find(name);
