@@ -50,8 +50,8 @@ std::int64_t time_by_roofline(graphs::RankGraph& graph, const System& system) {
       continue;
     }
     if (kernel->flops == 0)
-      throw InputError(fmt::format("node {} ('{}') has a tensor_size and no num_ops, of which the roofline has no time",
-                                   node.id, node.name.substr(0, 60)),
+      throw InputError(fmt::format("{} has a tensor_size and no num_ops, of which the roofline has no time",
+                                   graphs::node_text(node.id, node.name)),
                        graph.name);
     const auto operations = static_cast<double>(kernel->flops), bytes = static_cast<double>(kernel->shape.bytes);
     const double per_second = std::min(system.memory_gb_per_s * 1e9 * (operations / bytes), system.peak_tflops * 1e12);

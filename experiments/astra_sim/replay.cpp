@@ -109,9 +109,8 @@ class Replayer {
   const GraphNode& node_of(std::uint32_t rank, std::uint32_t node) const { return graph_of(rank).nodes[node]; }
 
   [[noreturn]] void fail(std::uint32_t rank, std::uint32_t node, const std::string& why) const {
-    throw InputError(
-        fmt::format("node {} ('{}') {}", node_of(rank, node).id, node_of(rank, node).name.substr(0, 60), why),
-        graph_of(rank).name);
+    const GraphNode& refused = node_of(rank, node);
+    throw InputError(fmt::format("{} {}", graphs::node_text(refused.id, refused.name), why), graph_of(rank).name);
   }
 
   void make_ready(std::uint32_t rank, std::uint32_t node) {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <set>
-#include <unordered_map>
 
 #include "core/base/error.hpp"
 #include "experiments/chakra/comm_groups.hpp"
@@ -56,24 +55,13 @@ class NodeReader {
 
   graphs::RankGraph graph_of(const Trace& trace) {
     graphs::RankGraph graph{name_, {}};
-    std::unordered_map<std::uint64_t, std::uint32_t> number;
-    for (const TraceNode& node : trace.nodes)
-      if (!number.emplace(node.id, static_cast<std::uint32_t>(number.size())).second)
-        throw InputError(fmt::format("has two nodes with id {}", node.id), name_);
+    const NodePlaces places(trace.nodes, name_);
     for (const TraceNode& node : trace.nodes) {
       graphs::GraphNode& to = graph.nodes.emplace_back();
       to.id = node.id;
       to.name = node.name.empty() ? fmt::format("node {}", node.id) : node.name;
-      const auto wait_for = [&](const std::vector<std::uint64_t>& ids) {
-        for (const std::uint64_t parent : ids) {
-          const auto found = number.find(parent);
-          if (found == number.end())
-            fail(node, fmt::format("waits for node {}, which the trace does not have", parent));
-          to.parents.push_back(found->second);
-        }
-      };
-      wait_for(node.data_deps);
-      if (options_.follows_control) wait_for(node.ctrl_deps);
+      places.append(node, node.data_deps, to.parents);
+      if (options_.follows_control) places.append(node, node.ctrl_deps, to.parents);
       counts_.control += std::ssize(node.ctrl_deps);
       set_work(node, to);
     }
@@ -98,9 +86,7 @@ class NodeReader {
   bool is_of_rank() const { return is_of_rank_; }
 
  private:
-  [[noreturn]] void fail(const TraceNode& node, const std::string& why) const {
-    throw InputError(fmt::format("node {} ('{}') {}", node.id, node.name.substr(0, 60), why), name_);
-  }
+  [[noreturn]] void fail(const TraceNode& node, const std::string& why) const { refuse(node, why, name_); }
 
   const Attribute* find(const TraceNode& node, std::string_view name) const {
     for (const Attribute& attribute : node.attributes)

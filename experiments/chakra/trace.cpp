@@ -1,6 +1,11 @@
 #include "experiments/chakra/trace.hpp"
 
+#include <fmt/format.h>
+
 #include <bit>
+
+#include "core/base/error.hpp"
+#include "experiments/graphs/rank_graph.hpp"
 
 namespace manyworlds::experiments::chakra {
 namespace {
@@ -187,6 +192,27 @@ Trace parse_trace(std::string_view bytes, const std::string& name) {
     trace.nodes.push_back(node_of(message(), name));
   }
   return trace;
+}
+
+void refuse(const TraceNode& node, const std::string& why, const std::string& name) {
+  throw core::InputError(fmt::format("{} {}", graphs::node_text(node.id, node.name), why), name);
+}
+
+NodePlaces::NodePlaces(const std::vector<TraceNode>& nodes, const std::string& name) : name_(name) {
+  place_of_id_.reserve(nodes.size());
+  for (const TraceNode& node : nodes)
+    if (!place_of_id_.emplace(node.id, static_cast<std::uint32_t>(place_of_id_.size())).second)
+      throw core::InputError(fmt::format("has two nodes with id {}", node.id), name);
+}
+
+void NodePlaces::append(const TraceNode& waits, const std::vector<std::uint64_t>& ids,
+                        std::vector<std::uint32_t>& places) const {
+  for (const std::uint64_t id : ids) {
+    const auto found = place_of_id_.find(id);
+    if (found == place_of_id_.end())
+      refuse(waits, fmt::format("waits for node {}, which the trace does not have", id), name_);
+    places.push_back(found->second);
+  }
 }
 
 std::string trace_bytes(const Trace& trace) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "experiments/chakra/wire.hpp"
@@ -76,6 +77,22 @@ struct Trace {
 /// for one whose first message is no metadata, and for fields of another type than the schema's. Fields that the schema
 /// does not have are skipped.
 Trace parse_trace(std::string_view bytes, const std::string& name);
+
+/// Throws InputError of the file `name`, which says why a node of it cannot be taken.
+[[noreturn]] void refuse(const TraceNode& node, const std::string& why, const std::string& name);
+
+/// The place in its file of every node. Throws InputError of the file `name` if two have one id.
+class NodePlaces {
+ public:
+  NodePlaces(const std::vector<TraceNode>& nodes, const std::string& name);
+
+  /// Appends the places of the nodes with `ids` to `places`. Throws InputError for one that the file does not have.
+  void append(const TraceNode& waits, const std::vector<std::uint64_t>& ids, std::vector<std::uint32_t>& places) const;
+
+ private:
+  const std::string& name_;
+  std::unordered_map<std::uint64_t, std::uint32_t> place_of_id_;
+};
 
 /// Returns the file of a trace, which is parsed into the same trace.
 std::string trace_bytes(const Trace& trace);

@@ -48,6 +48,9 @@ struct RankGraph {
   std::vector<GraphNode> nodes;
 };
 
+/// Returns what messages call a node: "node 7 ('its name')", of which the first 60 bytes are told.
+std::string node_text(std::uint64_t id, const std::string& name);
+
 /// Lets receives of up to `most_bytes` be posted from the beginning, so that sends begin without waiting for the
 /// receiver to come to them: what waits for such a receive waits for its transfer and for what it itself waits for.
 /// Those from one rank with one tag are posted in their order.

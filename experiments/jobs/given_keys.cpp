@@ -64,15 +64,19 @@ const Node* GivenKeys::find(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-bool GivenKeys::given(const std::string& name) const {
+const Node* GivenKeys::given_value(const std::string& name) const {
   const Node* value = find(name);
-  return value != nullptr && value->kind != Node::Kind::null;
+  return value == nullptr || value->kind == Node::Kind::null ? nullptr : value;
+}
+
+bool GivenKeys::given(const std::string& name) const {
+  return given_value(name) != nullptr;
 }
 
 /// Returns the value of a key, or nothing if it is not given. Throws InputError for one that is not known.
 const Node* GivenKeys::known_value(const std::string& name) const {
-  if (!given(name)) return nullptr;
-  const Node* value = find(name);
+  const Node* value = given_value(name);
+  if (value == nullptr) return nullptr;
   if (!shell::is_known(value->text)) fail(name, fmt::format(" follows from {}", shell::why_unknown(value->text)));
   return value;
 }

@@ -48,6 +48,7 @@ class GivenKeys {
   void check(Job& job) const;
 
  private:
+  const import::Node* given_value(const std::string& name) const;
   const import::Node* known_value(const std::string& name) const;
 
   const KnownNames& known_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <unordered_map>
 
 #include "core/base/error.hpp"
 #include "experiments/chakra/trace.hpp"
@@ -36,29 +35,17 @@ class PlaceReader {
   }
 
   std::vector<CustomNode> read() {
-    std::unordered_map<std::uint64_t, std::uint32_t> number;
-    for (const TraceNode& node : nodes_)
-      if (!number.emplace(node.id, static_cast<std::uint32_t>(number.size())).second)
-        throw InputError(fmt::format("has two nodes with id {}", node.id), name_);
+    const chakra::NodePlaces places(nodes_, name_);
     std::vector<CustomNode> custom;
     for (const TraceNode& node : nodes_) {
       custom.push_back(custom_node(node));
-      std::vector<std::uint32_t>& parents = custom.back().parents;
-      for (const auto* deps : {&node.data_deps, &node.ctrl_deps})
-        for (const std::uint64_t parent : *deps) {
-          const auto found = number.find(parent);
-          if (found == number.end())
-            fail(node, fmt::format("waits for node {}, which the trace does not have", parent));
-          parents.push_back(found->second);
-        }
+      for (const auto* ids : {&node.data_deps, &node.ctrl_deps}) places.append(node, *ids, custom.back().parents);
     }
     return custom;
   }
 
  private:
-  [[noreturn]] void fail(const TraceNode& node, const std::string& why) const {
-    throw InputError(fmt::format("node {} ('{}') {}", node.id, node.name.substr(0, 60), why), name_);
-  }
+  [[noreturn]] void fail(const TraceNode& node, const std::string& why) const { chakra::refuse(node, why, name_); }
 
   std::int64_t needed(const TraceNode& node, const char* name, std::int64_t least, std::int64_t most) const {
     const auto found = std::find_if(node.attributes.begin(), node.attributes.end(),
