@@ -281,6 +281,13 @@ class Search(unittest.TestCase):
                     unknown = found["open"]["not_looked_at"] + found["open"]["combinations_not_checked"]
                     self.assertEqual(found["settled"], found["open"]["layouts"] + unknown == 0)
 
+    def test_only_the_model_and_the_cluster_must_be_said(self):
+        with tempfile.TemporaryDirectory() as directory:
+            found = run("search", "--model", "gpt3-1.3b", "--gpu", "h100", "--gpus", 4, "--global-batch", 16, "--tp", 4, "--pp", 1,
+                        "--recompute", "none", directory=pathlib.Path(directory))
+            self.assertIn("simulated", found.stdout)
+            self.assertEqual(len(list((pathlib.Path(directory) / "runs").glob("gpt3-1.3b-*/results.h5"))), 1)
+
     def test_packets_that_were_asked_for_are_simulated(self):
         # Screening may take half of the time at most, and what it has is enough.
         found = json.loads(run("search", *WORDS[2:], "-j", 2, "--store", "none", "--packet", 2, "--budget", "20s", "-o",

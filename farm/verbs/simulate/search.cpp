@@ -276,7 +276,7 @@ std::string search_directory_of(const cxxopts::ParseResult& parsed, const Search
   constexpr std::size_t kDigits = 6;
   core::sharing::KeyWriter writer("search");
   writer.text(searched.yaml);
-  if (required(parsed, "packet") == "0") writer.text("screening alone");  // another run than that of packets
+  if (parsed["packet"].as<std::string>() == "0") writer.text("screening alone");  // another run than that of packets
   const std::string key = writer.finish().hex();
   return run_directory_of(parsed, searched.sweep.name) + "-" + key.substr(0, kDigits);
 }
