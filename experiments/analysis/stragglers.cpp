@@ -13,6 +13,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/network/flows/flows.hpp"
 #include "core/network/flows/traffic.hpp"
+#include "core/step/layout/role_name.hpp"
 
 namespace manyworlds::experiments {
 namespace {
@@ -78,12 +79,6 @@ const char* phase_of(StepPart category, bool is_given) {
   return category == StepPart::optimizer ? "optimizer" : "backward";
 }
 
-std::string name_of(core::workload::Role role, const core::step::Configuration& configuration) {
-  if (configuration.programs)
-    return configuration.programs->ranks->dimensions.at(core::workload::dimension_of(role)).name;
-  return core::workload::kRoleNames.at(static_cast<std::size_t>(role));
-}
-
 /// Returns the time from the last member's entry to the last completion, summed by communicator and kind of collective.
 std::vector<Sample<GroupId>> communication_samples(const CompiledStep& compiled, const Recording& recording,
                                                    const ProgramsOfFile& programs) {
@@ -91,7 +86,7 @@ std::vector<Sample<GroupId>> communication_samples(const CompiledStep& compiled,
   for (const core::step::InstanceId instance : compiled.instance_ids()) {
     const core::step::CollectiveInterval& course = recording.intervals[instance];
     const GroupId group = compiled.group_of(instance);
-    const std::string role = name_of(compiled.layout().groups()[group].role, compiled.configuration());
+    const std::string role = core::step::role_name(compiled.configuration(), compiled.layout().groups()[group].role);
     const char* kind = core::collective::name_of(compiled.collective_op_of(instance).shape.kind);
     durations[{group, fmt::format("{} {}", role, kind)}] += course.ended - course.last;
   }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/collective/algorithms/registry.hpp"
+#include "core/step/layout/role_name.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm {
@@ -19,13 +20,6 @@ using core::step::CompiledStep;
 using core::workload::CollectiveCall;
 using core::workload::Op;
 using core::workload::Program;
-
-std::string dimension_of(const CompiledStep& compiled, const CollectiveCall& call) {
-  if (!core::workload::is_of_dimension(call.role))
-    return core::workload::kRoleNames[static_cast<std::size_t>(call.role)];
-  const auto& dimensions = compiled.configuration().programs->ranks->dimensions;
-  return dimensions[core::workload::dimension_of(call.role)].name;
-}
 
 /// Returns what an operation is called; nothing for kernels of a pipeline's passes, of which there are many.
 std::string name_of(const Program& program, const Op& op) {
@@ -45,8 +39,8 @@ CriticalPath critical_path_of(const CompiledStep& compiled, const core::step::Re
     const Program& program = compiled.programs()[compiled.layout().class_of(span.rank)];
     const Op& op = program.ops[span.op];
     const CollectiveCall* call = op.collective();
-    const std::string kind =
-        call ? dimension_of(compiled, *call) : std::string(core::workload::name_of(op.kernel()->category));
+    const std::string kind = call ? core::step::role_name(compiled.configuration(), call->role)
+                                  : std::string(core::workload::name_of(op.kernel()->category));
     const std::string name = call ? core::collective::name_of(call->kind) : name_of(program, op);
     CriticalSum& sum = sums.try_emplace({kind, name}, CriticalSum{kind, name}).first->second;
     sum.ps += span.end - span.begin;

@@ -12,6 +12,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/library/bus_bandwidth.hpp"
 #include "core/sharing/key.hpp"
+#include "core/step/layout/role_name.hpp"
 #include "core/workload/program/step_parts.hpp"
 
 namespace manyworlds::io {
@@ -22,8 +23,6 @@ using core::step::CompiledStep;
 using core::step::Recording;
 using core::stream::Record;
 using core::stream::Span;
-using core::workload::kStreamNames;
-using core::workload::kStreams;
 using core::workload::Op;
 using core::workload::Program;
 
@@ -112,8 +111,8 @@ class TraceWriter {
     event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", process, quoted(name));
     event(R"("ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}}}})", process, process);
   }
-  void name_thread(std::uint32_t process, std::size_t thread, const char* name) {
-    event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", process, thread, name);
+  void name_thread(std::uint32_t process, std::size_t thread, const std::string& name) {
+    event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", process, thread, quoted(name));
     event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", process, thread,
           thread);
   }
@@ -121,12 +120,14 @@ class TraceWriter {
   void name_rank(const Recording::Rank& rank) {
     const auto& layout = compiled_.layout();
     const std::uint32_t stage_ranks = layout.ranks_per_stage();
-    const std::string others =
-        rank.lockstep_count == stage_ranks
-            ? fmt::format("represents all {} ranks of its stage", stage_ranks)
-            : fmt::format("represents {} of {} ranks of its stage", rank.lockstep_count, stage_ranks);
-    name_process(process_of(rank), fmt::format("stage {}, rank {} ({}): {}", layout.stage_of(rank.rank), rank.rank,
-                                               layout.graph().names[layout.gpu_of(rank.rank).value()], others));
+    const bool is_given = compiled_.configuration().programs != nullptr;  // then there are no stages
+    const std::string represented = rank.lockstep_count == stage_ranks
+                                        ? fmt::format("all {} ranks", stage_ranks)
+                                        : fmt::format("{} of {} ranks", rank.lockstep_count, stage_ranks);
+    const std::string stage = is_given ? "" : fmt::format("stage {}, ", layout.stage_of(rank.rank));
+    name_process(process_of(rank), fmt::format("{}rank {} ({}): represents {}{}", stage, rank.rank,
+                                               layout.graph().names[layout.gpu_of(rank.rank).value()], represented,
+                                               is_given ? "" : " of its stage"));
   }
 
   /// Writes a slice as a begin and an end event. Equal instants have equal text, so adjacent slices still touch after a
@@ -153,12 +154,12 @@ class TraceWriter {
     const Program& program = compiled_.programs()[compiled_.layout().class_of(rank.rank)];
     std::vector<std::string> labels;
     for (const std::string& label : program.labels) labels.push_back(quoted(label));
-    std::vector<std::vector<const Span*>> streams(kStreams);
+    std::vector<std::vector<const Span*>> streams(core::workload::kStreams + program.own_streams.size());
     for (const Span& span : recording_.records[rank.record].spans)
       streams[static_cast<std::size_t>(program.ops[span.op].stream)].push_back(&span);
-    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+    for (std::size_t stream = 0; stream < streams.size(); ++stream) {
       if (streams[stream].empty()) continue;
-      name_thread(process_of(rank), thread_of(stream), kStreamNames[stream]);
+      name_thread(process_of(rank), thread_of(stream), program.name_of(static_cast<core::workload::Stream>(stream)));
       for (const Span* span : streams[stream]) {
         const Op& op = program.ops[span->op];
         op.collective() ? write_collective(rank, op, *span, labels[op.label])
@@ -189,10 +190,10 @@ class TraceWriter {
                       core::collective::bus_gb_per_s(shape, lasts));
     const bool send = shape.kind == core::collective::Kind::send;
     slice(process_of(rank), thread_of(static_cast<std::size_t>(op.stream)), span.begin, span.end, label, "collective",
-          R"("op":{},"kind":"{}","role":"{}","algorithm":"{}","members":{},"bytes":{},)"
+          R"("op":{},"kind":"{}","role":{},"algorithm":"{}","members":{},"bytes":{},)"
           R"("last_entered_us":{},"last_left_us":{}{})",
           span.op, core::collective::name_of(shape.kind),
-          core::workload::kRoleNames[static_cast<std::size_t>(op.collective()->role)],
+          quoted(core::step::role_name(compiled_.configuration(), op.collective()->role)),
           send ? "direct" : core::collective::info_of(shape.algorithm).name, shape.members, shape.bytes,
           in_us(timeline.last), in_us(timeline.ended), speed);
   }
