@@ -195,6 +195,12 @@ void Timeline::end_op(std::uint32_t index, std::uint32_t op, Time at, const Caus
   end_ = std::max(end_, at);
   group.state.ended = at;
   group.state.cause = cause;
+  // Behind the compute stream's last operation, what ends was all that the rank waited for.
+  if (streams.compute >= streams.size() ||
+      group.state.streams[streams.compute].done == streams.ops[streams.compute].size()) {
+    account_wait(group, at);
+    group.state.busy_until = at;
+  }
 }
 
 void Timeline::end_collective(std::uint32_t index, const Completion& completion, Time at) {
@@ -276,10 +282,14 @@ void Timeline::end_kernel(const RunningOp& ended, Time at) {
     state.busy_until = at;
   }
   Cause cause;
-  if (workload::is_own(op.stream))
+  if (workload::is_own(op.stream)) {
+    const StreamState& stream = stream_state(groups_[ended.group], streams_of(groups_[ended.group]), ended.op);
     cause.waiting = std::get<KernelOp>(op.action).category;
-  else if (op.stream != workload::Stream::compute)
+    cause.entered = stream.entered;
+    state.previous_cause = stream.cause_at_issue;
+  } else if (op.stream != workload::Stream::compute) {
     cause.waiting = op.stream == workload::Stream::host ? StepPart::host : StepPart::exposed_offload;
+  }
   end_op(ended.group, ended.op, at, cause);
   if (is_recorded(groups_[ended.group])) records_[groups_[ended.group].record].spans.back().slowed = slowed;
   touch(ended.group);
@@ -364,16 +374,15 @@ void Timeline::account_wait(LockstepGroup& group, Time until) {
   if (until != from) attribute_wait(group, group.state.cause, &group.state.previous_cause, from, until);
 }
 
-/// Divides the wait for a collective. Between this rank's entry and that of the last member it waited for other ranks
-/// (a stall, or a bubble for pipeline transfers); afterwards it waited for the network (exposed communication). The
-/// time before its own entry is attributed to `before`, such as the pipeline transfer that brought the collective's
-/// data, or earlier communication on the same stream.
+/// Divides a wait. The time before the operation that was waited for began is attributed to `before`, such as the
+/// pipeline transfer that brought a collective's data, or earlier communication on the same stream. Between this rank's
+/// entry into a collective and that of the last member it waited for other ranks (a stall, or a bubble for pipeline
+/// transfers); afterwards it waited for the network (exposed communication).
 void Timeline::attribute_wait(LockstepGroup& group, const Cause& cause, const Cause* before, Time from, Time until) {
-  if (!cause.collective) return add_wait(group, cause.waiting, from, until);
-  const bool pipeline = is_pipeline(cause.role);
-  const StepPart exposed = exposed_part(programs_[group.program], cause.role);
+  const bool pipeline = cause.collective && is_pipeline(cause.role);
+  const StepPart exposed = cause.collective ? exposed_part(programs_[group.program], cause.role) : cause.waiting;
   const Time entered = pipeline ? from : std::clamp(cause.entered, from, until);
-  const Time began = std::clamp(cause.began, entered, until);
+  const Time began = cause.collective ? std::clamp(cause.began, entered, until) : entered;
   if (entered != from && before != nullptr && (before->collective || before->waiting != StepPart::bubble))
     attribute_wait(group, *before, nullptr, from, entered);
   else
@@ -412,15 +421,10 @@ void Timeline::close_accounts() {
   const Time length = duration();
   for (LockstepGroup& group : groups_) {
     if (group.ranks.empty()) continue;
-    // Trailing collectives (the parameter gather after the optimizer) count as exposed, all other idle time as bubble.
     State& state = group.state;
     const Time until = unsynchronised_ && state.began != kNever ? state.began + length : end_;
     if (state.busy_until == until) continue;
-    if (state.cause.collective && !is_pipeline(state.cause.role)) {
-      account_wait(group, until);
-    } else {
-      add_wait(group, StepPart::bubble, state.busy_until, until);
-    }
+    add_wait(group, StepPart::bubble, state.busy_until, until);  // other ranks have not ended
     state.busy_until = until;
   }
 }

@@ -149,7 +149,7 @@ class Timeline {
     std::int64_t collective_load = 0;  // collectives that slow kernels down, or the units that they take
     Time busy_until = 0;               // time up to which the compute stream's account is complete
     Time began = kNever, ended = 0;    // start of the first kernel and end of the last operation
-    Cause cause, previous_cause;       // the last end; if it is a collective's, the cause at its issue
+    Cause cause, previous_cause;       // the last end; the cause at its issue, if it says when it began
     Account account;
   };
   static constexpr std::uint32_t kNoRecord = UINT32_MAX;

@@ -12,6 +12,7 @@ import unittest
 import h5py
 
 from program import ROOT, answer_digest, kill_and_resume, run
+from trace import Trace
 
 PAGE = (ROOT / "docs" / "programs.md").read_text()
 EDITS = (ROOT / "docs" / "edits.md").read_text()
@@ -105,6 +106,13 @@ class Programs(unittest.TestCase):
         (self.directory / "two.jsonl").write_text("".join(re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)))
         command = re.search(r"^    manyworlds (sweep two.yaml)$", PAGE, re.MULTILINE).group(1).split()
         run(*command, directory=self.directory)
+        for stall, dp, pp, bubble, kernels, host, step in self.rows(
+                "two", "stall_s", "exposed_dp_s", "exposed_pp_s", "bubble_s", "kernels_s", "host_s", "step_time_s"):
+            self.assertAlmostEqual(stall, (5e-6 + 92.5e-6) / 2)  # the second rank waits for the first one's kernel
+            self.assertAlmostEqual(dp + pp, step - (5e-6 + 92.5e-6))  # and then both communicate until they end
+            self.assertGreater(dp, pp)
+            self.assertEqual(bubble, 0)
+            self.assertAlmostEqual(kernels + host, stall)
         for status, step, kernels, memory, tokens in self.rows("two", "status", "step_time_s", "kernels_s",
                                                                "memory_peak_bytes", "tokens_per_s_per_gpu"):
             self.assertEqual(status, b"ran")
@@ -247,7 +255,14 @@ class Programs(unittest.TestCase):
                 (self.directory / f"{name}.yaml").write_text(
                     f"name: {name}\nbase:\n  program: {{file: {name}.jsonl}}\n"
                     f"  cluster: {{gpu: h100_sxm, nodes: 1, gpus_per_node: {gpus}, nic_gbps: 400}}\nobjective: step_time_s\n")
-                self.assertIn("step time", run("run", f"{name}.yaml", directory=self.directory).stdout)
+                self.assertIn("step time", run("run", f"{name}.yaml", "--timeline", "timeline.json",
+                                               directory=self.directory).stdout)
+                trace = Trace(self.directory / "timeline.json")
+                self.assertEqual(trace.end, trace.about["step_time_ps"])
+                streams = {stream for line in (self.directory / f"{name}.jsonl").read_text().splitlines()
+                           for stream in json.loads(line).get("streams", [])}
+                self.assertLessEqual({told for (kind, _, _), told in trace.names.items() if kind == "thread_name"},
+                                     streams | {"compute", "compute waits for", "host"})
 
     def test_times_of_aiob_become_rows_and_totals_stand_side_by_side(self):
         """The file that AICB ships, for the experiment that AICB's own example is of: GPT 13B on 8 GPUs of a tensor group."""

@@ -109,14 +109,14 @@ Timeline play_alone(const std::vector<Program>& programs, std::vector<std::uint3
 
 }  // namespace
 
-TEST_CASE("a transfer between two stages is exposed on the receiver and the wait for the sender is bubble") {
+TEST_CASE("a transfer between two stages is exposed on the receiver, and on a sender that has nothing left to run") {
   const auto programs = pipeline_programs(workload::type_of("gpipe"), {2, 1, 1}, {100, 100, 100});
   Timeline timeline = play(programs, 7);
   CHECK(timeline.end() == 100 + 7 + 100 + 200 + 7 + 200);
   timeline.close_accounts();
   const auto waited = [&](std::size_t rank, StepPart wait) { return timeline.accounts()[rank][wait]; };
-  CHECK(waited(1, StepPart::bubble) == 100 + 207);  // until the first stage sends, and while it runs backward
-  CHECK(waited(1, StepPart::exposed_pp) == 7);
+  CHECK(waited(1, StepPart::bubble) == 100 + 200);  // until the first stage sends, and while it runs backward
+  CHECK(waited(1, StepPart::exposed_pp) == 7 + 7);  // its input, and what it sends at its end
   CHECK(waited(0, StepPart::bubble) == 7 + 300);
   CHECK(waited(0, StepPart::exposed_pp) == 7);
 }
@@ -147,6 +147,64 @@ TEST_CASE("kernels of different streams overlap and a wait orders them") {
   while (timeline.next_end() != kNever) timeline.advance(timeline.next_end(), entries);
   CHECK(timeline.finished());
   CHECK(timeline.end() == 150);
+}
+
+TEST_CASE("a wait for a stream of the program's own is divided among the operations that ran there") {
+  constexpr auto kOwn = static_cast<Stream>(workload::kStreams);
+  const auto own = [](Time duration, StepPart part) {
+    Op op = kernel(duration, part);
+    op.stream = kOwn;
+    return op;
+  };
+  Program program;
+  program.labels = {"k"};
+  program.own_streams = {"copies"};
+  add(program, own(900, StepPart::exposed_offload));
+  const auto ready = add(program, own(40, StepPart::kernels));
+  const auto last = add(program, kernel(60), {ready});
+  add(program, own(300, StepPart::exposed_offload), {last});
+  add(program, own(10, StepPart::kernels));
+  const std::vector<Program> programs{program};
+  Timeline timeline(programs, {0});
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  while (timeline.next_end() != kNever) timeline.advance(timeline.next_end(), entries);
+  timeline.close_accounts();
+  REQUIRE(timeline.end() == 900 + 40 + 60 + 300 + 10);
+  const Account account = timeline.accounts()[0];
+  CHECK(account[StepPart::exposed_offload] == 900 + 300);
+  CHECK(account[StepPart::kernels] == 40 + 10);
+  CHECK(account[StepPart::forward] == 60);
+  CHECK(account[StepPart::bubble] == 0);
+}
+
+TEST_CASE("what a rank has left to run behind its last kernel is told by its parts, and the rest is bubble") {
+  Program program;
+  program.labels = {"k"};
+  const auto last = add(program, kernel(50));
+  add(program, call(Stream::data, Role::data, collective::Kind::all_reduce), {last});
+  add(program, call(Stream::data, Role::tensor, collective::Kind::all_gather));
+  Program longer;
+  longer.labels = {"k"};
+  add(longer, kernel(100));
+  const std::vector<Program> programs{program, longer};
+  Timeline timeline(programs, {0, 1});
+  std::vector<Entry> entries;
+  timeline.begin(entries);
+  const auto end_at = [&](Time at, std::uint32_t op, Time began) {
+    timeline.complete(RepresentativeId(0), op, began);
+    timeline.advance(at, entries);
+  };
+  timeline.advance(50, entries);
+  end_at(70, 1, 55);
+  end_at(78, 2, 70);
+  timeline.advance(100, entries);
+  timeline.close_accounts();
+  const Account account = timeline.accounts()[0];
+  CHECK(account[StepPart::stall] == 5);
+  CHECK(account[StepPart::exposed_dp] == 70 - 55);
+  CHECK(account[StepPart::exposed_tp] == 78 - 70);
+  CHECK(account[StepPart::bubble] == 100 - 78);
 }
 
 TEST_CASE("a deadlock is reported with the operation that waits and the one it waits for") {
