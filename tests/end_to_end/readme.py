@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -55,6 +56,18 @@ class Readme(unittest.TestCase):
             self.assertRegex(top, r"rail_optimized|fat_tree")
             table = next(result.stdout for command, result in done.items() if "pandas" in command)
             self.assertIn("12 rows", table)  # 3 tp x 2 pp x 2 fabrics, all within the constraint
+
+    def test_the_lines_for_a_model_a_job_and_a_log_run_as_written(self):
+        tests = ROOT / "tests" / "experiments"
+        lines = [line.split("#")[0].strip() for line in re.findall(r"^    (manyworlds (?:search|check|list) .*)$", README, re.MULTILINE)]
+        self.assertEqual(len(lines), 5)
+        with tempfile.TemporaryDirectory() as directory:
+            for name, source in (("config.json", tests / "models" / "Qwen--Qwen3-0.6B.json"),
+                                 ("train.sh", tests / "jobs" / "train_llama3_8b_h100_fp8.sh"), ("train.log", tests / "logs" / "megatron_v100.log")):
+                shutil.copy(source, pathlib.Path(directory) / name)
+            for line in lines:
+                done = run(line + (" --budget 2s" if " search " in line else ""), directory)
+                self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}{done.stderr}")
 
     def test_the_page_on_sweeps_has_the_same_example(self):
         self.assertEqual(blocks("yaml", section(SWEEP))[0], blocks("yaml", PAGES["sweeps"])[0])
