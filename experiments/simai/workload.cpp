@@ -180,9 +180,6 @@ class Pass {
 
 RankOrder order_of(const WorkloadFile& file, const RunOptions& options, const std::string& name) {
   RankOrder order;
-  if (!options.groups.is_empty())
-    throw InputError(
-        "is a workload of SimAI, whose header has the sizes of its groups; --group-sizes is of AICB's tables", name, 1);
   order.gpus = options.gpus.value_or(file.gpus);
   if (order.gpus == 0)
     throw InputError("does not say how many GPUs it is for ('all_gpus: N'); give --ranks N", name, 1);

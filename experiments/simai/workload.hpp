@@ -13,7 +13,6 @@ namespace manyworlds::experiments::simai {
 /// Ranks of a group of tensor, expert and pipeline parallelism; 0: not said.
 struct GroupSizes {
   std::uint32_t tp = 0, ep = 0, pp = 0;
-  bool is_empty() const { return tp == 0 && ep == 0 && pp == 0; }
 };
 
 /// Reads "tp=2,ep=8,pp=4", each of which may be missing. Throws InputError at `option` for another name or number.
@@ -22,7 +21,7 @@ GroupSizes parse_group_sizes(std::string_view text, const std::string& option);
 /// What the file may leave to whoever runs it.
 struct RunOptions {
   std::optional<std::uint32_t> gpus;  // instead of the header's all_gpus, as SimAI's -g
-  GroupSizes groups = {};             // of a table of AICB, where no row says them
+  GroupSizes groups = {};             // of a table of AICB alone, where no row says them
 };
 
 /// Returns one pass over the workload as the program of every rank. Kernels run on one stream in SimAI's order: forward
@@ -33,8 +32,7 @@ struct RunOptions {
 /// before its input gradients. Groups: tp neighbours, ep of these, and the replicas of one stage. All ranks have this
 /// program: SimAI simulates one stage, and so does this; the account says what its report adds for the pipeline.
 /// Throws InputError for what parse_workload_file() refuses, for a number of GPUs that nobody says or that the groups
-/// do not divide, for sizes of groups beside the file, whose header has them, and for checkpoints from which SimAI
-/// would not return.
+/// do not divide, and for checkpoints from which SimAI would not return.
 programs::Imported parse_workload(std::string_view text, const std::string& name, const RunOptions& options = {});
 
 /// Reads the same from a file, which may be compressed by gzip.

@@ -20,6 +20,7 @@
 #include "experiments/text/gzip_file.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/traces/other_formats.hpp"
+#include "experiments/traces/reader_options.hpp"
 
 namespace manyworlds::experiments::traces {
 namespace {
@@ -51,67 +52,59 @@ programs::Imported read_program(const std::string& path) {
 
 /// A format, how its files are known, and what reads them.
 struct Format {
-  const char* name;
+  std::string_view name;
   bool has_file_per_rank;
   bool (*is)(const std::string& path, std::string_view head);
   programs::Imported (*read)(const std::vector<std::string>& paths, const AnyOptions& options);
 };
 
-constexpr const char* kChakra = ".et";
-constexpr const char* kChakraTraces = "Chakra traces";
-
 bool is_chakra_trace(const std::string& path) {
-  return path.ends_with(kChakra) || path.ends_with(".et.gz");
+  return path.ends_with(".et") || path.ends_with(".et.gz");
 }
 bool is_chakra_prefix(const std::string& path) {
-  return std::filesystem::exists(path + ".0" + kChakra) || std::filesystem::exists(path + ".0.et.gz");
+  return std::filesystem::exists(path + ".0.et") || std::filesystem::exists(path + ".0.et.gz");
 }
 
 const std::array<Format, 11>& formats() {
   using Paths = std::vector<std::string>;
   static const std::array<Format, 11> all{{
-      {"a program file", false,
+      {format::kProgram, false,
        [](const std::string&, std::string_view head) { return programs::is_program_file(head); },
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
-      {"records of a captured program", true, &captured::is_captured,
+      {format::kCaptured, true, &captured::is_captured,
        [](const Paths& paths, const AnyOptions& options) { return captured::read_captured(paths, options.captured); }},
-      {kChakraTraces, false,
+      {format::kChakra, false,
        [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
        [](const Paths& paths, const AnyOptions& options) {
          if (options.astra_sim)
            return astra_sim::read_astra_sim(paths.front(), *options.astra_sim, options.as_astra_sim, options.chakra);
          return chakra::read_traces(paths.front(), options.chakra);
        }},
-      {"a workload of SimAI", false,
-       [](const std::string&, std::string_view head) { return simai::is_workload_file(head); },
+      {format::kSimai, false, [](const std::string&, std::string_view head) { return simai::is_workload_file(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return simai::read_workload(paths.front(), options.simai);
        }},
-      {"a table of AICB", false,
-       [](const std::string&, std::string_view head) { return simai::is_collectives_file(head); },
+      {format::kAicb, false, [](const std::string&, std::string_view head) { return simai::is_collectives_file(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return simai::read_collectives(paths.front(), options.simai);
        }},
-      {"a schedule of GOAL", false,
+      {format::kGoal, false,
        [](const std::string&, std::string_view head) { return goal::is_goal_file(head) || goal::is_goal_binary(head); },
        [](const Paths& paths, const AnyOptions& options) { return goal::read_goal(paths.front(), options.goal); }},
-      {"an algorithm of MSCCL", false,
-       [](const std::string&, std::string_view head) { return msccl::is_algorithm_file(head); },
+      {format::kMsccl, false, [](const std::string&, std::string_view head) { return msccl::is_algorithm_file(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return msccl::read_algorithm(paths.front(), options.msccl);
        }},
-      {"traces of PyTorch's profiler", true,
-       [](const std::string&, std::string_view head) { return kineto::is_kineto_trace(head); },
+      {format::kKineto, true, [](const std::string&, std::string_view head) { return kineto::is_kineto_trace(head); },
        [](const Paths& paths, const AnyOptions& options) { return kineto::read_kineto(paths, options.profiler); }},
-      {"exports of Nsight Systems", true,
-       [](const std::string&, std::string_view head) { return nsys::is_nsys_export(head); },
+      {format::kNsys, true, [](const std::string&, std::string_view head) { return nsys::is_nsys_export(head); },
        [](const Paths& paths, const AnyOptions& options) { return nsys::read_nsys(paths, options.profiler); }},
-      {"dumps of PyTorch's flight recorder", true,
+      {format::kFlightRecorder, true,
        [](const std::string&, std::string_view head) { return nccl_logs::is_flight_dump(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return nccl_logs::read_flight_recorder(paths, options.flight);
        }},
-      {"logs of NCCL's Inspector", true,
+      {format::kInspector, true,
        [](const std::string&, std::string_view head) {
          return import::is_nccl_inspector(head) || head.find("\"p2p_perf\"") != head.npos;
        },
@@ -129,8 +122,9 @@ const Format* format_of(const std::string& path) {
 
 }  // namespace
 
-bool is_any(const std::string& path) {
-  return format_of(path) != nullptr;
+std::string_view format_name(const std::string& path) {
+  const Format* format = format_of(path);
+  return format == nullptr ? std::string_view() : format->name;
 }
 
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options) {
@@ -140,16 +134,12 @@ programs::Imported read_any(const std::vector<std::string>& paths, const AnyOpti
   const Format* format = format_of(paths.front());
   if (format == nullptr) {
     if (read_head(paths.front()).empty()) throw core::InputError("is empty", paths.front());
-    std::vector<const char*> names;
+    std::vector<std::string_view> names;
     for (const Format& one : formats()) names.push_back(one.name);
     throw core::InputError(fmt::format("is none of {}", fmt::join(names, ", ")), paths.front());
   }
   if (paths.size() > 1 && !format->has_file_per_rank)
     throw core::InputError(fmt::format("is {}, which is read alone", format->name), paths.front());
-  if (options.astra_sim && format->name != kChakraTraces)
-    throw core::InputError(fmt::format("is {}; --astra-system and --astra-network are of {}, PREFIX.0.et and on",
-                                       format->name, kChakraTraces),
-                           paths.front());
   return format->read(paths, options);
 }
 

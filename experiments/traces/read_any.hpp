@@ -31,16 +31,15 @@ struct AnyOptions {
   nccl_logs::FlightOptions flight;
 };
 
-/// Returns whether a file is of a format that read_any() reads, by its first bytes or, of Chakra's, by its name; or is
-/// a folder with records of a captured program.
-bool is_any(const std::string& path);
+/// Returns the name (reader_options.hpp) of the format that read_any() takes a file for: by its first bytes or, of
+/// Chakra's, by its name; a folder is taken for records of a captured program. Empty: none.
+std::string_view format_name(const std::string& path);
 
 /// Reads files of one format: traces of PyTorch's profiler, exports of Nsight Systems, dumps of PyTorch's flight
 /// recorder or logs of NCCL's Inspector, one per rank; records of a
 /// captured program, or their folder; the traces of Chakra at a prefix, or one of them; a workload of
 /// SimAI, a table of AICB, a schedule of GOAL, an algorithm of MSCCL, or our own program file. Throws core::InputError
-/// for what its reader refuses, for several files of a format that has one, for ASTRA-sim's files with another format
-/// than Chakra's, and for a format that is none of these.
+/// for what its reader refuses, for several files of a format that has one, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

@@ -371,7 +371,8 @@ class Programs(unittest.TestCase):
             (system, "--astra-network: must be there: ASTRA-sim's system.json and network.yml are read together"),
             (network, "--astra-system: must be there: ASTRA-sim's"),
             (("--collectives", "as-astra"), "--astra-system: must be there, as --collectives is as-astra"),
-            ((*system, *network, "--collectives", "as-recorded"), "--collectives: must be simulated, as-astra or as-astra-aware"),
+            ((*system, *network, "--collectives", "as-recorded"),
+             "all_reduce: --collectives as-recorded is of traces of PyTorch's profiler and exports of Nsight Systems, not of Chakra"),
             ((*system, *network), "s.json: all-reduce-implementation: must be a list of ring, direct"),
             ((*network, "--astra-system", "none.json"), "none.json: "),
         ]:
@@ -383,7 +384,25 @@ class Programs(unittest.TestCase):
         self.assertIn("n.yml:3: bandwidth: must be GB/s of a link", said)
         shutil.copy(ROOT / "tests" / "fuzz" / "seeds" / "goal" / "two_ranks.goal", self.directory)
         said = run("program", "two_ranks.goal", *system, *network, directory=self.directory, expect=2).stderr
-        self.assertIn("two_ranks.goal: is a schedule of GOAL; --astra-system and --astra-network are of Chakra traces", said)
+        self.assertIn("two_ranks.goal: --astra-system is of Chakra traces, not of a schedule of GOAL", said)
+
+    def test_every_option_of_another_format_is_refused(self):
+        """Those of readers, as the help lists them, and those of specs: a program file takes none of them."""
+        (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1))
+        text = run("program", "--help", directory=self.directory).stdout
+        own, readers = (re.findall(r"^ +--([a-z-]+)(?: (\S+))?  ", part, re.MULTILINE) for part in text.split("readers options:"))
+        self.assertGreater(len(readers), 15)
+        of_specs = [row for row in own if row[0] in ("set", "catalog", "assume", "experiment")]
+        self.assertEqual(len(of_specs), 4)
+        for option, value in of_specs + readers:
+            words = (f"--{option}", "1") if value else (f"--{option}",)
+            said = run("program", "job.jsonl", *words, directory=self.directory, expect=2).stderr
+            self.assertRegex(said, rf"^manyworlds program: job.jsonl: --{option} is of .*, not of a program file\n$")
+        tiny = ROOT / "experiments" / "sweeps" / "tiny.yaml"
+        said = run("program", tiny, "--experiment", 3, "--ranks", 4, directory=self.directory, expect=2).stderr
+        self.assertIn("tiny.yaml: --ranks is of a workload of SimAI, a table of AICB and Chakra traces, not of a spec", said)
+        said = run("program", tiny, "job.jsonl", "--experiment", 3, directory=self.directory, expect=2).stderr
+        self.assertIn("tiny.yaml: is a spec, which is read alone", said)
 
     def test_an_experiment_is_written_and_comes_back(self):
         """As a program file, as traces of Chakra and as a schedule of GOAL, whose times are whole nanoseconds."""

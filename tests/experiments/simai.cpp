@@ -226,9 +226,6 @@ TEST_CASE("a SimAI header is read as AICB writes it: whole numbers as floats, no
   CHECK(account_of("words: 5 ").front() == "'words' of the header is not known, and not followed");
   CHECK(account_of("words: 5 ")[1].find("HYBRID_TRANSFORMER_FWD_IN_BCKWD: 1 layers") == 0);
   CHECK(error_of([&] { account_of("pp_comm: 2097152.5 "); }).find("w.txt:1: 'pp_comm' must be an integer") == 0);
-  CHECK(error_of([&] {
-          simai::parse_workload(header("DATA") + layer, "w.txt", {8, {0, 4, 0}});
-        }).find("w.txt:1: is a workload of SimAI, whose header has the sizes") == 0);
 }
 
 TEST_CASE("a mixture of experts on 9,216 GPUs is read and run as one program") {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -22,10 +21,11 @@
 #include "experiments/programs/timed_programs.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/traces/read_any.hpp"
+#include "experiments/traces/reader_options.hpp"
 #include "farm/cli/options/one_experiment.hpp"
 #include "farm/cli/parsing/command.hpp"
-#include "farm/cli/parsing/option_values.hpp"
 #include "farm/system/exit_code.hpp"
+#include "farm/verbs/descriptions/reader_options.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::farm::commands {
@@ -157,136 +157,6 @@ StreamPrograms programs_of_spec(const cxxopts::ParseResult& parsed) {
   return programs;
 }
 
-void add_reader_options(cxxopts::Options& options) {
-  options.add_options("readers")("step",
-                                 "of a profiler's traces: the N of ProfilerStep#N, or of a range of NVTX, alone",
-                                 cxxopts::value<std::int64_t>(), "N")(
-      "collectives",
-      "of a profiler's traces: simulated, as-recorded, or without-waiting; of Chakra's traces with ASTRA-sim's files: "
-      "simulated, as-astra (its congestion-unaware backend's times) or as-astra-aware",
-      cxxopts::value<std::string>()->default_value("simulated"),
-      "HOW")("alike",
-             "of a profiler's traces: the only one stands for all ranks of its job; of records of a capture: a rank "
-             "without one does what the nearest rank below it with one did")(
-      "ranks", "how many ranks run a workload of SimAI, a table of AICB or a single trace of Chakra",
-      cxxopts::value<std::uint32_t>(),
-      "N")("group-sizes", "of a table of AICB: sizes of groups that none of its rows says, as in tp=2,ep=8,pp=4",
-           cxxopts::value<std::string>(), "SIZES")(
-      "groups",
-      "of Chakra's traces: ASTRA-sim's file of groups; of records that stand for others: the groups of ranks "
-      "that communicators have",
-      cxxopts::value<std::string>(),
-      "FILE")("one-at-a-time", "of Chakra's traces: one operation of each resource at a time, as in ASTRA-sim")(
-      "astra-system", "of Chakra's traces: ASTRA-sim's system.json (docs/astra_sim.md)", cxxopts::value<std::string>(),
-      "FILE")("astra-network", "of Chakra's traces: network.yml of ASTRA-sim's analytical backend",
-              cxxopts::value<std::string>(), "FILE")(
-      "astra-memory", "of Chakra's traces: ASTRA-sim's remote memory file", cxxopts::value<std::string>(), "FILE")(
-      "steps",
-      "of records of a capture, what is a step: last (the last period of what repeats), all, profiled, or lines "
-      "FROM-TO of each",
-      cxxopts::value<std::string>()->default_value("last"),
-      "WHICH")("kernels", "of records of a capture: a table of what kernels cost", cxxopts::value<std::string>(),
-               "FILE")("host-us", "of records of a capture: how long each call takes its thread of the host",
-                       cxxopts::value<double>()->default_value("0"),
-                       "US")("host-gaps", "of a flight recorder's dumps: the host takes the time between its calls")(
-      "host-traces", "of PyTorch's traces: execution traces of their hosts, one for each, for shapes that they lack",
-      cxxopts::value<std::vector<std::string>>(),
-      "FILE,...")("overhead-ns", "of a schedule of GOAL: for how long a send or a receive occupies its cpu (o)",
-                  cxxopts::value<double>()->default_value("0"),
-                  "NS")("eager-bytes", "of a schedule of GOAL: up to what size nobody waits for a send's receiver (S)",
-                        cxxopts::value<std::int64_t>()->default_value("65535"), "BYTES")(
-      "calc-ns", "of a schedule of GOAL: how long a unit of calc takes", cxxopts::value<double>()->default_value("1"),
-      "NS")("bytes", "of an algorithm of MSCCL: the size of the operation, as in 64MiB", cxxopts::value<std::string>(),
-            "SIZE");
-}
-
-void read_captured_options(const cxxopts::ParseResult& parsed, experiments::captured::ReadOptions& options) {
-  try {
-    options.steps = experiments::captured::parse_step_choice(parsed["steps"].as<std::string>());
-  } catch (const core::InputError& error) {
-    throw core::InputError(error.what(), "--steps");
-  }
-  options.host_us = parsed["host-us"].as<double>();
-  if (!(options.host_us >= 0 && options.host_us <= 1e6))
-    throw core::InputError("must be from 0 to 1,000,000 microseconds", "--host-us");
-  options.alike = parsed.count("alike") > 0;
-  if (parsed.count("kernels") > 0) options.kernels_path = parsed["kernels"].as<std::string>();
-  if (parsed.count("groups") > 0) options.groups_path = parsed["groups"].as<std::string>();
-}
-
-void read_goal_options(const cxxopts::ParseResult& parsed, experiments::goal::GoalOptions& options) {
-  options.overhead_ns = parsed["overhead-ns"].as<double>();
-  options.calc_ns = parsed["calc-ns"].as<double>();
-  options.eager_bytes = parsed["eager-bytes"].as<std::int64_t>();
-  constexpr double kLargestNs = 1e9;
-  for (const auto& [ns, option] : {std::pair{options.overhead_ns, "--overhead-ns"}, {options.calc_ns, "--calc-ns"}})
-    if (!(ns >= 0 && ns <= kLargestNs)) throw core::InputError("must be from 0 to 1,000,000,000 nanoseconds", option);
-  if (options.eager_bytes < 0) throw core::InputError("must be 0 or more", "--eager-bytes");
-}
-
-/// Reads where the times of collectives come from, and what ASTRA-sim is run with.
-void read_collectives(const cxxopts::ParseResult& parsed, experiments::traces::AnyOptions& options) {
-  using experiments::astra_sim::Congestion;
-  const auto how = parsed["collectives"].as<std::string>();
-  constexpr std::array<const char*, 5> kHow{"simulated", "as-recorded", "without-waiting", "as-astra",
-                                            "as-astra-aware"};
-  constexpr std::ptrdiff_t kProfilers = 3;  // those of a profiler's traces
-  const std::ptrdiff_t chosen = std::find(kHow.begin(), kHow.end(), how) - kHow.begin();
-  if (chosen == std::ssize(kHow))
-    throw core::InputError(fmt::format("must be one of {}, not '{}'", fmt::join(kHow, ", "), how), "--collectives");
-  const auto path = [&](const char* option) {
-    return parsed.count(option) > 0 ? parsed[option].as<std::string>() : std::string();
-  };
-  const experiments::astra_sim::Paths astra{path("astra-system"), path("astra-network"), path("astra-memory")};
-  const bool has_any = !(astra.system.empty() && astra.network.empty() && astra.memory.empty());
-  if ((has_any || chosen >= kProfilers) && (astra.system.empty() || astra.network.empty()))
-    throw core::InputError(has_any ? "must be there: ASTRA-sim's system.json and network.yml are read together"
-                                   : fmt::format("must be there, as --collectives is {}", how),
-                           astra.system.empty() ? "--astra-system" : "--astra-network");
-  if (has_any && chosen > 0 && chosen < kProfilers)
-    throw core::InputError(
-        fmt::format("must be simulated, as-astra or as-astra-aware with ASTRA-sim's files, not '{}'", how),
-        "--collectives");
-  if (has_any) options.astra_sim = astra;
-  if (chosen >= kProfilers)
-    options.as_astra_sim = chosen == kProfilers ? Congestion::unaware : Congestion::aware;
-  else
-    options.profiler.collectives = static_cast<experiments::profiler::Collectives>(chosen);
-}
-
-/// Returns the files of an option that may be given many times, or once with commas between them.
-std::vector<std::string> files_of(const std::vector<std::string>& given) {
-  std::vector<std::string> files;
-  for (std::string_view one : given) {
-    for (std::size_t comma = one.find(','); comma != one.npos && !std::filesystem::exists(one); comma = one.find(',')) {
-      files.emplace_back(one.substr(0, comma));
-      one.remove_prefix(comma + 1);
-    }
-    files.emplace_back(one);
-  }
-  return files;
-}
-
-experiments::traces::AnyOptions reader_options(const cxxopts::ParseResult& parsed) {
-  experiments::traces::AnyOptions options;
-  if (parsed.count("step") > 0) options.profiler.step = parsed["step"].as<std::int64_t>();
-  read_collectives(parsed, options);
-  options.profiler.alike = parsed.count("alike") > 0;
-  if (parsed.count("host-traces") > 0)
-    options.profiler.host_traces = files_of(parsed["host-traces"].as<std::vector<std::string>>());
-  if (parsed.count("ranks") > 0) options.simai.gpus = options.chakra.ranks = parsed["ranks"].as<std::uint32_t>();
-  if (parsed.count("group-sizes") > 0)
-    options.simai.groups =
-        experiments::simai::parse_group_sizes(parsed["group-sizes"].as<std::string>(), "--group-sizes");
-  if (parsed.count("groups") > 0) options.chakra.groups_path = parsed["groups"].as<std::string>();
-  options.chakra.one_at_a_time = parsed.count("one-at-a-time") > 0;
-  read_captured_options(parsed, options.captured);
-  read_goal_options(parsed, options.goal);
-  options.flight.host_gaps = parsed.count("host-gaps") > 0;
-  if (parsed.count("bytes") > 0) options.msccl.bytes = parse_size(parsed["bytes"].as<std::string>(), "--bytes", 1);
-  return options;
-}
-
 /// Writes a text to a file, and leaves none with a part of it if that fails.
 template <class Write>
 void write_file(const std::string& path, const Write& write) {
@@ -371,15 +241,17 @@ int run_program(const Invocation& invocation) {
   if (parsed->count("files") > 0)
     for (const std::string& path : (*parsed)["files"].as<std::vector<std::string>>()) paths.push_back(path);
   const bool is_spec = paths.front().ends_with(".yaml") || paths.front().ends_with(".yml");
+  namespace traces = experiments::traces;
+  traces::check_options(is_spec ? traces::format::kSpec : traces::format_name(paths.front()), given_options(*parsed),
+                        paths.front());
+  const traces::AnyOptions reader = reader_options(*parsed);
+  if (is_spec && paths.size() > 1)
+    throw core::InputError(fmt::format("is {}, which is read alone", traces::format::kSpec), paths.front());
   Imported imported;
-  const experiments::traces::AnyOptions reader = reader_options(*parsed);
-  if (is_spec && reader.astra_sim)
-    throw core::InputError("is a spec; --astra-system and --astra-network are of Chakra traces, PREFIX.0.et and on",
-                           paths.front());
   if (is_spec)
     imported.programs = programs_of_spec(*parsed);
   else
-    imported = experiments::traces::read_any(paths, reader);
+    imported = traces::read_any(paths, reader);
   check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
   write_programs(imported.programs, *parsed);
