@@ -51,6 +51,35 @@ TEST_CASE("a mistyped option is answered with the nearest one") {
   CHECK_THROWS_AS(parse_sweep({"a.yaml", "b.yaml"}), core::InputError);
 }
 
+TEST_CASE("a value that is none is answered with its option and what that takes") {
+  const auto said = [](std::vector<std::string> words) {
+    cxxopts::Options options("manyworlds");
+    options.add_options()("files", "", cxxopts::value<std::vector<std::string>>())(
+        "step", "", cxxopts::value<std::int64_t>(), "N")("n,nodes", "", cxxopts::value<int>(), "N")(
+        "ranks", "", cxxopts::value<std::uint32_t>(), "N")("seed", "", cxxopts::value<std::uint64_t>(), "N")(
+        "us", "", cxxopts::value<double>(), "US")("json", "");
+    options.parse_positional({"files"});
+    try {
+      commands::parse(options, words);
+    } catch (const core::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(said({"five", "--step", "five", "x"}) == "--step: must be a whole number below 2^63, not 'five'");
+  CHECK(said({"--us", "5", "--step=1.5", "--ranks", "x"}) == "--step: must be a whole number below 2^63, not '1.5'");
+  CHECK(said({"--ranks", "-1"}) == "--ranks: must be a whole number from 0 on and below 2^32, not '-1'");
+  CHECK(said({"--ranks", "4294967296"}) ==
+        "--ranks: must be a whole number from 0 on and below 2^32, not '4294967296'");
+  CHECK(said({"--seed", "x"}) == "--seed: must be a whole number from 0 on and below 2^64, not 'x'");
+  CHECK(said({"-n", "x"}) == "-n: must be a whole number below 2^31, not 'x'");
+  CHECK(said({"-nx"}) == "-n: must be a whole number below 2^31, not 'x'");
+  CHECK(said({"--us", "long", "--step", "x"}) == "--us: must be a number, not 'long'");
+  CHECK(said({"--step", "-nx"}) == "--step: must be a whole number below 2^63, not '-nx'");
+  CHECK(said({"--json=maybe"}) == "--json: must be given without a value, not 'maybe'");
+  CHECK(said({"a", "--step", "-5", "--ranks", "4294967295", "--us", "0.5", "--json"}).empty());
+}
+
 TEST_CASE("the option --set keeps commas, may be repeated, and wants an equals sign") {
   const auto words =
       commands::read_spec_options(parse_sweep({"a.yaml", "--set", "axes.strategy.tp=[1, 2]", "--set", "name=x"}));

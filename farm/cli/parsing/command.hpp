@@ -31,10 +31,11 @@ struct Command {
 const std::vector<Command>& registry();
 
 /// Parses `arguments` strictly. Prints help and returns null for -h. Throws core::InputError for an unknown option,
-/// which names the nearest one, for a bad value and for an extra argument.
+/// which names the nearest one, for a bad value, with its option and what it takes, and for an extra argument.
 std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments);
 
-/// Returns the positional argument or option `name`. Throws core::InputError if it is missing.
-std::string required(const cxxopts::ParseResult& parsed, const std::string& name);
+/// Returns the positional argument or option `name`. Throws core::InputError if it is missing, which calls it `shown`
+/// if that is given.
+std::string required(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& shown = "");
 
 }  // namespace manyworlds::farm::commands

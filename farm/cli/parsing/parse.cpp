@@ -34,17 +34,62 @@ std::string display_name(const std::string& name) {
   return "--" + name;
 }
 
+using Words = std::vector<const char*>;
+
+/// Returns whether a word of a command line is a value that its option does not take.
+bool has_wrong_value(cxxopts::Options& options, const Words& words) {
+  try {
+    options.parse(static_cast<int>(words.size()), words.data());
+  } catch (const cxxopts::exceptions::incorrect_argument_type&) {
+    return true;
+  } catch (const cxxopts::exceptions::exception&) {
+  }
+  return false;
+}
+
+/// Returns what values `option` ("--step", "-j") takes, which has refused one: found by trying some.
+std::string values_of(cxxopts::Options& options, const std::string& option) {
+  const auto takes = [&](const char* value) {
+    return !has_wrong_value(options, {"manyworlds", option.c_str(), value});
+  };
+  if (takes("any")) return "given without a value";
+  if (takes("0.5")) return "a number";
+  const int bits = takes("9223372036854775808") ? 64 : takes("4294967296") ? 63 : takes("2147483648") ? 32 : 31;
+  return fmt::format("a whole number{} below 2^{}", takes("-1") ? "" : " from 0 on and", bits);
+}
+
+/// Returns the error of a command line that has a wrong value, which ends the shortest beginning of the line that has
+/// one.
+core::InputError wrong_value(cxxopts::Options& options, const Words& words) {
+  std::size_t right = 1, wrong = words.size();
+  while (wrong - right > 1) {
+    const std::size_t middle = right + (wrong - right) / 2;
+    (has_wrong_value(options, {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(middle)}) ? wrong : right) =
+        middle;
+  }
+  std::string option = words[wrong - 2], value = words[wrong - 1];
+  if (has_wrong_value(options, {"manyworlds", words[wrong - 1]})) {  // "--step=five", "-jfive"
+    const std::size_t equals = value.find('=');
+    const bool is_long = value.starts_with("--");
+    option = value.substr(0, is_long ? equals : 2);
+    value = value.substr(is_long ? equals + 1 : 2);
+  }
+  return core::InputError(fmt::format("must be {}, not '{}'", values_of(options, option), value), option);
+}
+
 }  // namespace
 
 std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std::vector<std::string>& arguments) {
   options.add_options()("h,help", "show this help");
   if (arguments.size() == 1 && arguments.front() == table_request()) throw table_of(options);
   options.allow_unrecognised_options();
-  std::vector<const char*> argv{"manyworlds"};
+  Words argv{"manyworlds"};
   for (const auto& argument : arguments) argv.push_back(argument.c_str());
   std::unique_ptr<cxxopts::ParseResult> parsed;
   try {
     parsed = std::make_unique<cxxopts::ParseResult>(options.parse(static_cast<int>(argv.size()), argv.data()));
+  } catch (const cxxopts::exceptions::incorrect_argument_type&) {
+    throw wrong_value(options, argv);
   } catch (const cxxopts::exceptions::exception& error) {
     throw core::InputError(fmt::format("{} (try -h)", error.what()));
   }
@@ -63,9 +108,9 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
   return parsed;
 }
 
-std::string required(const cxxopts::ParseResult& parsed, const std::string& name) {
+std::string required(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& shown) {
   if (parsed.count(name) == 0 || parsed[name].as<std::string>().empty())
-    throw core::InputError(fmt::format("{} is required (try -h)", display_name(name)));
+    throw core::InputError(fmt::format("{} is required (try -h)", shown.empty() ? display_name(name) : shown));
   return parsed[name].as<std::string>();
 }
 
