@@ -6,8 +6,10 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include "core/base/error.hpp"
+#include "experiments/programs/written_account.hpp"
 
 namespace manyworlds::experiments::chakra {
 namespace {
@@ -71,7 +73,8 @@ class ProgramWriter {
     return trace;
   }
 
-  double rounded_us() const { return rounded_us_; }
+  const programs::Rounding& rounding() const { return rounding_; }
+  std::int64_t copies_in_gpu() const { return copies_in_gpu_; }
 
  private:
   void integer(TraceNode& node, const char* name, std::int64_t value) const {
@@ -113,6 +116,7 @@ class ProgramWriter {
     const NodeType type =
         copy.direction == programs::CopyDirection::host_to_device ? NodeType::mem_load : NodeType::mem_store;
     node.type = static_cast<std::uint32_t>(is_remote ? type : NodeType::comp);
+    copies_in_gpu_ += is_remote ? 0 : 1;
     if (copy.bytes > 0) bytes(node, copy.bytes);
     if (copy.measured_us) time(node, *copy.measured_us);
   }
@@ -143,14 +147,15 @@ class ProgramWriter {
 
   void time(TraceNode& node, double us) {
     node.duration_us = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(us)));
-    rounded_us_ += static_cast<double>(node.duration_us) - us;
+    rounding_.add(us, static_cast<double>(node.duration_us));
     node.attributes.push_back(Attribute::of_real("measured_us", us));
   }
 
   const programs::StreamPrograms& all_;
   const programs::RankProgram& program_;
   const std::string& name_;
-  double rounded_us_ = 0;
+  programs::Rounding rounding_;
+  std::int64_t copies_in_gpu_ = 0;
 };
 
 /// The groups of each rank: in a dimension, as a sender, as a receiver.
@@ -189,18 +194,23 @@ std::string groups_text(const programs::StreamPrograms& programs) {
 
 WrittenTraces write_traces(const programs::StreamPrograms& programs, const std::string& name) {
   WrittenTraces written;
-  double rounded = 0;
+  std::vector<programs::Rounding> rounded;
+  std::int64_t copies = 0;
   for (const programs::RankProgram& program : programs.programs) {
     ProgramWriter writer(programs, program, name);
     written.traces.push_back(writer.trace());
-    rounded = std::max(rounded, std::abs(writer.rounded_us()));
+    rounded.push_back(writer.rounding());
+    copies = std::max(copies, writer.copies_in_gpu());
   }
   written.of_rank = programs.ranks.program_of_rank;
   written.groups = groups_text(programs);
-  if (rounded >= 0.5)
-    written.account.push_back(fmt::format(
-        "durations are whole microseconds: those of a rank sum to up to {:.0f} us more or less than they are",
-        rounded));
+  if (const std::string text = programs::rounding_text(rounded, "whole microseconds, 1 at least"); !text.empty())
+    written.account.push_back(text + "; our own measured_us is exact");
+  if (copies > 0)
+    written.account.push_back(
+        fmt::format("up to {} copies of a rank inside GPUs are compute nodes, as its kernels are", copies));
+  if (const std::string left_out = programs::left_out_text(programs); !left_out.empty())
+    written.account.push_back("left out: " + left_out);
   return written;
 }
 
@@ -231,16 +241,21 @@ Trace trace_of_rank(const WrittenTraces& written, const programs::StreamPrograms
   return trace;
 }
 
-void write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix) {
+std::string groups_path_of(const std::string& prefix) {
+  return prefix + ".groups.json";
+}
+
+std::vector<std::string> write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix) {
   const auto write = [](const std::string& path, const std::string& bytes) {
     std::ofstream file(path, std::ios::binary);
     file << bytes;
     if (!file.flush()) throw core::IoError("write", path);
   };
-  const WrittenTraces written = write_traces(programs, prefix);
+  WrittenTraces written = write_traces(programs, prefix);
   for (std::uint32_t rank = 0; rank < written.of_rank.size(); ++rank)
     write(fmt::format("{}.{}.et", prefix, rank), trace_bytes(trace_of_rank(written, programs, rank)));
-  write(prefix + ".groups.json", written.groups);
+  write(groups_path_of(prefix), written.groups);
+  return std::move(written.account);
 }
 
 }  // namespace manyworlds::experiments::chakra

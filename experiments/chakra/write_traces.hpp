@@ -14,7 +14,7 @@ struct WrittenTraces {
   std::vector<Trace> traces;           // by program
   std::vector<std::uint32_t> of_rank;  // the program of a rank; its transfers and groups: trace_of_rank()
   std::string groups;                  // ASTRA-sim's --comm-group-configuration
-  std::vector<std::string> account;
+  std::vector<std::string> account;    // what they do not say, or not so; a line each
 };
 
 /// Returns what is written of `programs`: a node per operation with the data dependencies of its stream's order and of
@@ -28,7 +28,10 @@ WrittenTraces write_traces(const programs::StreamPrograms& programs, const std::
 /// Returns the trace of a rank: that of its program, with its own groups and peers.
 Trace trace_of_rank(const WrittenTraces& written, const programs::StreamPrograms& programs, std::uint32_t rank);
 
-/// Writes PREFIX.0.et, PREFIX.1.et, ..., and PREFIX.groups.json. Throws core::IoError.
-void write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix);
+/// Returns where the groups' file of the traces at a prefix is written: PREFIX.groups.json.
+std::string groups_path_of(const std::string& prefix);
+
+/// Writes PREFIX.0.et, PREFIX.1.et, ..., and PREFIX.groups.json, and returns the account. Throws core::IoError.
+std::vector<std::string> write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix);
 
 }  // namespace manyworlds::experiments::chakra

@@ -1,12 +1,14 @@
 #include "experiments/goal/write_goal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "core/base/error.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/collective/dag/dag.hpp"
+#include "experiments/programs/written_account.hpp"
 
 namespace manyworlds::experiments::goal {
 namespace {
@@ -89,6 +92,15 @@ class Expansions {
     return *known;
   }
 
+  /// Returns which collectives were written by which algorithm's transfers; empty if there was none.
+  std::string text() const {
+    std::set<std::string> all;
+    for (const auto& [shape, expanded] : known_)
+      all.insert(fmt::format("{} by {}", core::collective::name_of(shape.kind),
+                             core::collective::info_of(shape.algorithm).name));
+    return all.empty() ? "" : fmt::format("collectives are the transfers of an algorithm: {}", fmt::join(all, ", "));
+  }
+
  private:
   const GoalAlgorithms& algorithms_;
   const std::string& name_;
@@ -149,6 +161,8 @@ class RankWriter {
     out_ << "}\n";
   }
 
+  const programs::Rounding& rounding() const { return rounding_; }
+
  private:
   void line(const std::string& line) {
     if (++lines_ > kMaxLines) throw InputError("has more than 100,000,000 lines as GOAL", name_);
@@ -166,7 +180,10 @@ class RankWriter {
       if (call->kind == Kind::send) return write_transfer(label, *call, op.stream, before);
       return write_collective(label, *call, op.stream, before);
     }
-    line(fmt::format("{}: calc {} cpu {}", label, std::llround(us_of(op) * 1e3), op.stream));
+    const double us = us_of(op);
+    const long long ns = std::llround(us * 1e3);
+    rounding_.add(us, static_cast<double>(ns) * 1e-3);
+    line(fmt::format("{}: calc {} cpu {}", label, ns, op.stream));
     after(label, before);
   }
 
@@ -244,13 +261,14 @@ class RankWriter {
   const std::string& name_;
   std::ostream& out_;
   std::size_t& lines_;
+  programs::Rounding rounding_;
   std::map<std::pair<std::uint32_t, bool>, std::uint64_t> tags_;  // used, by dimension and end
 };
 
 }  // namespace
 
-void write_goal(std::ostream& out, const programs::StreamPrograms& programs, const std::string& name,
-                const GoalAlgorithms& algorithms) {
+std::vector<std::string> write_goal(std::ostream& out, const programs::StreamPrograms& programs,
+                                    const std::string& name, const GoalAlgorithms& algorithms) {
   const auto ranks = static_cast<std::uint32_t>(programs.ranks.program_of_rank.size());
   if (programs.ranks.dimensions.size() >= kMaxDimensions)
     throw InputError(fmt::format("has more than {} dimensions, and GOAL no tags for them", kMaxDimensions - 1), name);
@@ -258,8 +276,19 @@ void write_goal(std::ostream& out, const programs::StreamPrograms& programs, con
   Expansions expansions(algorithms, name);
   out << fmt::format("num_ranks {}\n", ranks);
   std::size_t lines = 0;
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    RankWriter(programs, places, expansions, rank, name, out, lines).write();
+  std::vector<programs::Rounding> rounded;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    RankWriter writer(programs, places, expansions, rank, name, out, lines);
+    writer.write();
+    rounded.push_back(writer.rounding());
+  }
+  std::vector<std::string> account{"kernels, copies and work of hosts are calc, without names and bytes"};
+  if (const std::string text = expansions.text(); !text.empty()) account.push_back(text);
+  if (const std::string text = programs::rounding_text(rounded, "whole nanoseconds"); !text.empty())
+    account.push_back(text);
+  if (const std::string left_out = programs::left_out_text(programs); !left_out.empty())
+    account.push_back("left out: " + left_out);
+  return account;
 }
 
 std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,

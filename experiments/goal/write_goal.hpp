@@ -22,9 +22,9 @@ struct GoalAlgorithms {
 /// dependencies between a calc 0 that begins and one that ends them. Streams are stated by requires. Throws InputError
 /// for kernels and copies with no time, for more than 256 streams, 4,095 dimensions or 100,000,000 lines, and for an
 /// algorithm that does not do a kind, has switches, or has a member wait for a transfer of others; what came before is
-/// written then.
-void write_goal(std::ostream& out, const programs::StreamPrograms& programs, const std::string& name,
-                const GoalAlgorithms& algorithms = {});
+/// written then. Returns what the text does not say, or not so, a line each.
+std::vector<std::string> write_goal(std::ostream& out, const programs::StreamPrograms& programs,
+                                    const std::string& name, const GoalAlgorithms& algorithms = {});
 
 /// Returns that text.
 std::string goal_text(const programs::StreamPrograms& programs, const std::string& name,

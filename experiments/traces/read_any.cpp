@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/error.hpp"
+#include "experiments/chakra/write_traces.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/kineto/read_kineto.hpp"
 #include "experiments/msccl/algorithm.hpp"
@@ -50,6 +51,19 @@ programs::Imported read_program(const std::string& path) {
   return imported;
 }
 
+/// Reads Chakra's traces. Without a file of groups, these are of the one that write_trace_files() leaves beside traces.
+programs::Imported read_chakra(const std::string& prefix, const AnyOptions& options) {
+  chakra::TraceOptions told = options.chakra;
+  const std::string beside = chakra::groups_path_of(prefix);
+  const bool takes_beside = told.groups_path.empty() && std::filesystem::exists(beside);
+  if (takes_beside) told.groups_path = beside;
+  programs::Imported imported = options.astra_sim
+                                    ? astra_sim::read_astra_sim(prefix, *options.astra_sim, options.as_astra_sim, told)
+                                    : chakra::read_traces(prefix, told);
+  if (takes_beside) imported.account.push_back(fmt::format("groups of {}, as no --groups says others", beside));
+  return imported;
+}
+
 /// A format, how its files are known, and what reads them.
 struct Format {
   std::string_view name;
@@ -75,11 +89,7 @@ const std::array<Format, 11>& formats() {
        [](const Paths& paths, const AnyOptions& options) { return captured::read_captured(paths, options.captured); }},
       {format::kChakra, false,
        [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
-       [](const Paths& paths, const AnyOptions& options) {
-         if (options.astra_sim)
-           return astra_sim::read_astra_sim(paths.front(), *options.astra_sim, options.as_astra_sim, options.chakra);
-         return chakra::read_traces(paths.front(), options.chakra);
-       }},
+       [](const Paths& paths, const AnyOptions& options) { return read_chakra(paths.front(), options); }},
       {format::kSimai, false, [](const std::string&, std::string_view head) { return simai::is_workload_file(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return simai::read_workload(paths.front(), options.simai);

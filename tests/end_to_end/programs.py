@@ -1,6 +1,7 @@
 """Programs that are given in place of a model and a strategy: the example of docs/programs.md, sweeps over fabrics, and
 what is refused."""
 
+import gzip
 import json
 import pathlib
 import pickle
@@ -404,12 +405,35 @@ class Programs(unittest.TestCase):
         said = run("program", tiny, "job.jsonl", "--experiment", 3, directory=self.directory, expect=2).stderr
         self.assertIn("tiny.yaml: is a spec, which is read alone", said)
 
+    def test_files_are_compressed_by_their_names_and_whole_or_not_there(self):
+        (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1))
+        run("program", "job.jsonl", "--to", "plain.jsonl", "--goal", "plain.goal", directory=self.directory)
+        told = json.loads(run("program", "job.jsonl", "--to", "job.jsonl.gz", "--goal", "job.goal.gz", "--json",
+                              directory=self.directory).stdout)
+        self.assertEqual([one["as"] for one in told["written"]], ["a program file", "GOAL"])
+        for plain, packed in (("plain.jsonl", "job.jsonl.gz"), ("plain.goal", "job.goal.gz")):
+            self.assertEqual(gzip.decompress((self.directory / packed).read_bytes()), (self.directory / plain).read_bytes())
+            run("program", packed, directory=self.directory)
+        for words in (("--to", "none/x.jsonl"), ("--goal", "none/x.goal"), ("--chakra", "none/x")):
+            said = run("program", "job.jsonl", *words, directory=self.directory, expect=74).stderr
+            self.assertRegex(said, r"^manyworlds program: cannot \w+ none/x.*: No such file or directory\n$")
+        (self.directory / "untimed.jsonl").write_text(re.sub(r'"us": 900, ', "", (self.directory / "job.jsonl").read_text()))
+        said = run("program", "untimed.jsonl", "--goal", "untimed.goal", directory=self.directory, expect=2).stderr
+        self.assertIn("'adam' has no time, which GOAL needs", said)
+        self.assertEqual(list(self.directory.glob("untimed.goal*")), [])
+        self.assertIn("FILE is required", run("program", directory=self.directory, expect=2).stderr)
+
     def test_an_experiment_is_written_and_comes_back(self):
         """As a program file, as traces of Chakra and as a schedule of GOAL, whose times are whole nanoseconds."""
         words = ("program", ROOT / "experiments" / "sweeps" / "tiny.yaml", "--experiment", 3)
-        run(*words, "--to", "tiny.jsonl", "--chakra", "tiny", "--goal", "tiny.goal", directory=self.directory)
+        told = run(*words, "--to", "tiny.jsonl", "--chakra", "tiny", "--goal", "tiny.goal", directory=self.directory).stdout
         self.assertEqual(len(list(self.directory.glob("tiny.*.et"))), 8)
-        run("program", "tiny", "--groups", "tiny.groups.json", "--to", "chakra.jsonl", directory=self.directory)
+        for line in (r"wrote +tiny.jsonl, ", r"wrote +tiny.goal, ", r"wrote +tiny.0.et to tiny.7.et, and tiny.groups.json$",
+                     r"as GOAL +up to \d+ durations of a rank are rounded to whole nanoseconds", r"as GOAL +left out: .*parts of the step",
+                     r"as Chakra +up to \d+ durations of a rank are rounded to whole microseconds"):
+            self.assertRegex(told, re.compile("^" + line, re.MULTILINE))
+        told = run("program", "tiny", "--to", "chakra.jsonl", directory=self.directory).stdout
+        self.assertIn("groups of tiny.groups.json, as no --groups says others\n", told)
         run("program", "tiny.goal", "--to", "goal.jsonl", directory=self.directory)
         machines = "  cluster: {gpu: a100_40, nodes: 2, gpus_per_node: 4, nic_gbps: 200}\n"
         machines += "  topology: {fat_tree: {leaf_hosts: 4, oversubscription: 4}}\n  transport: dcqcn\n"

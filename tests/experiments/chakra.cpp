@@ -1,13 +1,16 @@
 // Traces of Chakra: what is read is what ASTRA-sim would run, and what is written is read again.
 #include "experiments/chakra/read_traces.hpp"
 
+#include <filesystem>
 #include <set>
 
 #include "core/step/layout/as_given.hpp"
 #include "experiments/chakra/trace.hpp"
 #include "experiments/chakra/write_traces.hpp"
+#include "experiments/programs/program_file.hpp"
 #include "experiments/simai/workload.hpp"
 #include "experiments/text/text.hpp"
+#include "experiments/traces/read_any.hpp"
 #include "tests/experiments/given_steps.hpp"
 #include "tests/source_folder.hpp"
 #include "tests/temporary_folder.hpp"
@@ -311,4 +314,42 @@ TEST_CASE("a SimAI workload written as traces, and read back, has its step") {
   const programs::Imported imported = read_traces((folder / "w").string(), options);
   CHECK(imported.programs.programs.size() == 1);
   CHECK(tests::step_of(imported.programs).step_ps == tests::step_of(programs).step_ps);
+}
+
+TEST_CASE("groups are of the file that is written beside traces, where none is named") {
+  const programs::StreamPrograms programs = programs::parse_program_file(
+      "{\"manyworlds_program\":1}\n{\"dimension\":\"tp\"}\n{\"groups\":\"tp\",\"ranks\":[[0,1],[2,3]]}\n"
+      "{\"program\":\"p\",\"ranks\":\"0-3\",\"streams\":[\"s\"]}\n"
+      "{\"collective\":\"all_reduce\",\"in\":\"tp\",\"bytes\":64,\"stream\":\"s\"}\n",
+      "p");
+  const TemporaryFolder folder;
+  const std::string prefix = (folder / "w").string(), beside = prefix + ".groups.json";
+  CHECK(write_trace_files(programs, prefix).empty());
+  const programs::Imported imported = traces::read_any({prefix}, {});
+  CHECK(imported.programs.ranks.groups.size() == 2);
+  CHECK(imported.account.back() == fmt::format("groups of {}, as no --groups says others", beside));
+  std::filesystem::rename(beside, folder / "others.json");
+  CHECK(error_of([&] { traces::read_any({prefix}, {}); }).find("is of group '1'") != std::string::npos);
+  traces::AnyOptions options;
+  options.chakra.groups_path = (folder / "others.json").string();
+  CHECK(traces::read_any({prefix}, options).programs.ranks.groups.size() == 2);
+}
+
+TEST_CASE("what traces do not say of the programs that they are written of is told") {
+  const programs::StreamPrograms programs = programs::parse_program_file(
+      "{\"manyworlds_program\":1,\"gpu\":\"a100_80\",\"tokens_per_step\":4096}\n"
+      "{\"program\":\"p\",\"ranks\":\"0-1\",\"streams\":[\"s\"]}\n{\"allocate\":8}\n"
+      "{\"kernel\":\"a\",\"us\":92.5,\"gemm\":[2,2,2,1],\"stream\":\"s\"}\n"
+      "{\"kernel\":\"b\",\"us\":10,\"part\":\"forward\",\"stream\":\"s\"}\n"
+      "{\"copy\":\"device_to_device\",\"us\":3.25,\"stream\":\"s\"}\n"
+      "{\"copy\":\"host_to_device\",\"us\":4,\"stream\":\"s\"}\n",
+      "p");
+  // 92.5 us become 93, and 3.25 become 3.
+  CHECK(write_traces(programs, "p").account ==
+        std::vector<std::string>{
+            "up to 2 durations of a rank are rounded to whole microseconds, 1 at least, which changes their sum by up "
+            "to 0.25 us; our own measured_us is exact",
+            "up to 1 copies of a rank inside GPUs are compute nodes, as its kernels are",
+            "left out: the GPU of the times (a100_80), tokens of a step, allocations, shapes of kernels, parts of the "
+            "step"});
 }

@@ -1,4 +1,6 @@
 // GOAL: schedules take what their closed forms say, and programs written as GOAL are what they were.
+#include <sstream>
+
 #include "core/step/layout/as_given.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/goal/read_goal.hpp"
@@ -302,6 +304,22 @@ TEST_CASE("programs are written as GOAL line by line, and no text of them is hel
   CHECK(buffer.text == goal_text(programs, "one"));
   CHECK(buffer.text.size() > 1'000);
   CHECK(buffer.longest < 100);
+}
+
+TEST_CASE("what GOAL does not say of the programs that it is written of is told") {
+  const programs::StreamPrograms programs = programs::parse_program_file(
+      "{\"manyworlds_program\":1,\"gpu\":\"a100_80\"}\n{\"dimension\":\"c\"}\n"
+      "{\"groups\":\"c\",\"ranks\":[[0,1]]}\n{\"program\":\"p\",\"ranks\":\"0-1\",\"streams\":[\"s\"]}\n"
+      "{\"kernel\":\"a\",\"us\":0.0004,\"stream\":\"s\"}\n{\"kernel\":\"a\",\"us\":2.5,\"stream\":\"s\"}\n"
+      "{\"collective\":\"all_reduce\",\"in\":\"c\",\"bytes\":64,\"stream\":\"s\"}\n",
+      "p");
+  std::ostringstream text;
+  CHECK(write_goal(text, programs, "p") ==
+        std::vector<std::string>{"kernels, copies and work of hosts are calc, without names and bytes",
+                                 "collectives are the transfers of an algorithm: all_reduce by ring",
+                                 "up to 1 durations of a rank are rounded to whole nanoseconds, which changes their "
+                                 "sum by up to 0.0004 us",
+                                 "left out: the GPU of the times (a100_80)"});
 }
 
 TEST_CASE("what is wrong in a text of GOAL is said with its line") {

@@ -9,7 +9,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
-#include "io/pictures/gzip.hpp"
 #include "io/pictures/schedule_picture.hpp"
 #include "io/pictures/trace.hpp"
 #include "io/results/number_format.hpp"
@@ -114,18 +113,9 @@ std::vector<std::uint32_t> RecordingOptions::ranks() const {
 std::string RecordingOptions::write(const SingleRun& run) {
   std::string written;
   if (timeline_) {
-    std::uint64_t bytes = 0;
-    const auto to_file = [&](std::string_view piece) { bytes += piece.size(), timeline_->append(piece); };
-    const io::TraceOptions trace{name_, timeline_ranks_, links_};
-    if (timeline_path_.ends_with(".gz")) {
-      io::GzipStream compressed(to_file);
-      io::write_trace(run.compiled(), run.recording(), trace,
-                      [&](std::string_view piece) { compressed.append(piece); });
-      compressed.finish();
-    } else {
-      io::write_trace(run.compiled(), run.recording(), trace, to_file);
-    }
-    timeline_->commit();
+    io::write_trace(run.compiled(), run.recording(), {name_, timeline_ranks_, links_},
+                    [&](std::string_view piece) { timeline_->append(piece); });
+    const std::uint64_t bytes = timeline_->commit();
     written += fmt::format("timeline: {}, {}; ui.perfetto.dev opens it\n", core::line_text(timeline_path_),
                            io::with_si_prefix(static_cast<double>(bytes), "B"));
   }

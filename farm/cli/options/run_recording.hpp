@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "farm/cli/options/output_file.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/sweep/single_run.hpp"
 #include "io/log/file.hpp"
@@ -35,7 +36,8 @@ class RecordingOptions {
   bool wants_critical_path_ = false;
   std::size_t links_ = 0;
   std::string timeline_path_, schedule_path_;
-  std::optional<io::AtomicFile> timeline_, schedule_;
+  std::optional<OutputFile> timeline_;
+  std::optional<io::AtomicFile> schedule_;
 };
 
 /// The ranks of a step, and the first one of each pipeline stage, or of each of the programs that are given.

@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/step/layout/as_given.hpp"
 #include "core/step/run/simulation_context.hpp"
@@ -23,6 +22,7 @@
 #include "experiments/traces/read_any.hpp"
 #include "experiments/traces/reader_options.hpp"
 #include "farm/cli/options/one_experiment.hpp"
+#include "farm/cli/options/output_file.hpp"
 #include "farm/cli/parsing/command.hpp"
 #include "farm/system/exit_code.hpp"
 #include "farm/verbs/descriptions/reader_options.hpp"
@@ -157,22 +157,6 @@ StreamPrograms programs_of_spec(const cxxopts::ParseResult& parsed) {
   return programs;
 }
 
-/// Writes a text to a file, and leaves none with a part of it if that fails.
-template <class Write>
-void write_file(const std::string& path, const Write& write) {
-  std::ofstream file(path, std::ios::binary);
-  try {
-    write(file);
-  } catch (const core::InputError&) {
-    file.close();
-    std::error_code code;
-    if (std::filesystem::is_regular_file(std::filesystem::symlink_status(path, code)))
-      std::filesystem::remove(path, code);
-    throw;
-  }
-  if (!file.flush()) throw core::InputError("cannot be written", path);
-}
-
 /// Makes the changes that the command line asks for, and says what they did.
 void change(Imported& imported, const cxxopts::ParseResult& parsed) {
   if (parsed.count("replicas") > 0) {
@@ -199,13 +183,55 @@ void check_programs(const Imported& imported, const cxxopts::ParseResult& parsed
       throw core::InputError(fmt::format("has no programs for --{}: {}", option, imported.refused), source);
 }
 
-void write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
-  if (parsed.count("to") > 0)
-    write_file(parsed["to"].as<std::string>(), [&](std::ostream& file) { write_program_file(file, programs); });
-  if (parsed.count("goal") > 0)
-    write_file(parsed["goal"].as<std::string>(),
-               [&](std::ostream& file) { experiments::goal::write_goal(file, programs, programs.name); });
-  if (parsed.count("chakra") > 0) experiments::chakra::write_trace_files(programs, parsed["chakra"].as<std::string>());
+/// Files of a format that were written, and what they do not say.
+struct Written {
+  std::string format, files;
+  std::vector<std::string> account;
+};
+
+std::vector<Written> write_programs(const StreamPrograms& programs, const cxxopts::ParseResult& parsed) {
+  std::vector<Written> all;
+  const auto size = [](std::uint64_t bytes) { return io::with_si_prefix(static_cast<double>(bytes), "B"); };
+  if (parsed.count("to") > 0) {
+    const auto path = parsed["to"].as<std::string>();
+    const auto bytes = write_output(path, [&](std::ostream& file) { write_program_file(file, programs); });
+    all.push_back({"a program file", fmt::format("{}, {}", path, size(bytes)), {}});
+  }
+  if (parsed.count("goal") > 0) {
+    const auto path = parsed["goal"].as<std::string>();
+    std::vector<std::string> account;
+    const auto bytes = write_output(
+        path, [&](std::ostream& file) { account = experiments::goal::write_goal(file, programs, programs.name); });
+    all.push_back({"GOAL", fmt::format("{}, {}", path, size(bytes)), std::move(account)});
+  }
+  if (parsed.count("chakra") > 0) {
+    const auto prefix = parsed["chakra"].as<std::string>();
+    std::vector<std::string> account = experiments::chakra::write_trace_files(programs, prefix);
+    const std::size_t ranks = programs.ranks.program_of_rank.size();
+    all.push_back(
+        {"Chakra",
+         fmt::format("{}.0.et{}, and {}", prefix, ranks > 1 ? fmt::format(" to {}.{}.et", prefix, ranks - 1) : "",
+                     experiments::chakra::groups_path_of(prefix)),
+         std::move(account)});
+  }
+  return all;
+}
+
+std::string written_text(const std::vector<Written>& written) {
+  std::string text;
+  for (const Written& one : written) {
+    text += fmt::format("{:<16}{}\n", "wrote", core::line_text(one.files));
+    for (const std::string& line : one.account)
+      text += fmt::format("{:<16}{}\n", fmt::format("as {}", one.format), line);
+  }
+  return text;
+}
+
+Json written_json(const std::vector<Written>& written) {
+  Json all = Json::array();
+  for (const Written& one : written)
+    all.push_back({{"as", one.format}, {"files", one.files}, {"account", one.account}});
+  return all;
 }
 
 std::string account_text(const Imported& imported) {
@@ -227,9 +253,9 @@ int run_program(const Invocation& invocation) {
                            "(docs/programs.md).");
   add_experiment_options(options);
   options.add_options()("files", "more files: the traces of further ranks", cxxopts::value<std::vector<std::string>>())(
-      "to", "writes a program file", cxxopts::value<std::string>(), "FILE")(
+      "to", "writes a program file; .gz is compressed", cxxopts::value<std::string>(), "FILE")(
       "chakra", "writes traces of Chakra, PREFIX.0.et and on", cxxopts::value<std::string>(), "PREFIX")(
-      "goal", "writes a schedule of GOAL", cxxopts::value<std::string>(), "FILE")(
+      "goal", "writes a schedule of GOAL; .gz is compressed", cxxopts::value<std::string>(), "FILE")(
       "replicas", "lets all ranks run N times, as replicas of data parallelism", cxxopts::value<std::uint32_t>(), "N")(
       "edits", "makes the edits of a file (docs/edits.md)", cxxopts::value<std::string>(), "FILE")("json", "as JSON");
   add_reader_options(options);
@@ -237,7 +263,7 @@ int run_program(const Invocation& invocation) {
   options.positional_help("FILE...");
   const auto parsed = parse(options, invocation.arguments);
   if (!parsed) return kExitDone;
-  std::vector<std::string> paths{required(*parsed, "spec")};
+  std::vector<std::string> paths{required(*parsed, "spec", "FILE")};
   if (parsed->count("files") > 0)
     for (const std::string& path : (*parsed)["files"].as<std::vector<std::string>>()) paths.push_back(path);
   const bool is_spec = paths.front().ends_with(".yaml") || paths.front().ends_with(".yml");
@@ -254,11 +280,14 @@ int run_program(const Invocation& invocation) {
     imported = traces::read_any(paths, reader);
   check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
-  write_programs(imported.programs, *parsed);
-  if (parsed->count("json") > 0)
-    std::cout << as_json(imported).dump(2) << '\n';
-  else
-    std::cout << as_text(imported.programs, paths.front()) << account_text(imported);
+  const std::vector<Written> written = write_programs(imported.programs, *parsed);
+  if (parsed->count("json") > 0) {
+    Json all = as_json(imported);
+    all["written"] = written_json(written);
+    std::cout << all.dump(2) << '\n';
+  } else {
+    std::cout << as_text(imported.programs, paths.front()) << account_text(imported) << written_text(written);
+  }
   return kExitDone;
 }
 
