@@ -423,6 +423,20 @@ class Programs(unittest.TestCase):
         self.assertEqual(list(self.directory.glob("untimed.goal*")), [])
         self.assertIn("FILE is required", run("program", directory=self.directory, expect=2).stderr)
 
+    def test_kernels_and_hosts_are_summed_by_name(self):
+        (self.directory / "job.jsonl").write_text(layers())
+        words = ("program", "job.jsonl", "--by-name")
+        rows = json.loads(run(*words, "--json", directory=self.directory).stdout)["programs"][0]["by_name"]
+        self.assertEqual([(row["kind"], row["name"], row["count"], row["us"]) for row in rows],
+                         [("kernel", "matmul", 16, 8 * 300 + 8 * 600), ("kernel", "gelu", 8, 160), ("kernel", "adam", 1, 100),
+                          ("kernel", "gelu_bias", 8, 80)])
+        self.assertRegex(run(*words, directory=self.directory).stdout, r"\n +kernel +16 +7\.200 ms +matmul\n +kernel +8 +160\.0 us +gelu\n")
+        self.assertNotIn("gelu", run(*words[:2], directory=self.directory).stdout)
+        (self.directory / "job.yaml").write_text(
+            "name: job\nbase:\n  program: {file: job.jsonl}\n  cluster: {gpu: h100_sxm, nodes: 2, gpus_per_node: 1, nic_gbps: 400}\n")
+        said = run("run", "job.yaml", "--totals", directory=self.directory, expect=2).stderr
+        self.assertIn("`manyworlds program FILE --by-name` sums them", said)
+
     def test_an_experiment_is_written_and_comes_back(self):
         """As a program file, as traces of Chakra and as a schedule of GOAL, whose times are whole nanoseconds."""
         words = ("program", ROOT / "experiments" / "sweeps" / "tiny.yaml", "--experiment", 3)

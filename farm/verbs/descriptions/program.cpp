@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
@@ -71,13 +72,34 @@ std::map<std::pair<std::string, std::string>, Sum> sums_of(const StreamPrograms&
   return sums;
 }
 
+/// Kernels or work of hosts of one name.
+struct NamedSum {
+  std::string kind, name;
+  Sum sum;
+};
+
+/// By kind, kernels before hosts, and by name; those that take longest first.
+std::vector<NamedSum> sums_by_name(const StreamPrograms& programs, const RankProgram& program) {
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  for (const StreamOp& op : program.ops)
+    if (std::holds_alternative<KernelWork>(op.work) || std::holds_alternative<HostWork>(op.work))
+      add(sums[{kind_of(op), programs.names[op.name]}], sum_of(op));
+  std::vector<NamedSum> all;
+  for (const auto& [what, sum] : sums) all.push_back({what.first, what.second, sum});
+  std::stable_sort(all.begin(), all.end(), [](const NamedSum& one, const NamedSum& other) {
+    return std::tuple(one.kind != "kernel", -one.sum.us, -one.sum.count) <
+           std::tuple(other.kind != "kernel", -other.sum.us, -other.sum.count);
+  });
+  return all;
+}
+
 std::int64_t peak_of(const RankProgram& program) {
   std::int64_t bytes = 0, peak = 0;
   for (const Allocation& one : program.allocations) peak = std::max(peak, bytes += one.bytes);
   return peak;
 }
 
-Json as_json(const Imported& imported) {
+Json as_json(const Imported& imported, bool by_name) {
   const StreamPrograms& programs = imported.programs;
   Json all{{"name", programs.name},
            {"origin", programs.origin},
@@ -101,6 +123,15 @@ Json as_json(const Imported& imported) {
                              {"count", sum.count},
                              {"bytes", sum.bytes},
                              {"us", sum.us}});
+    if (by_name) {
+      one["by_name"] = Json::array();
+      for (const NamedSum& named : sums_by_name(programs, program))
+        one["by_name"].push_back({{"kind", named.kind},
+                                  {"name", named.name},
+                                  {"count", named.sum.count},
+                                  {"bytes", named.sum.bytes},
+                                  {"us", named.sum.us}});
+    }
     all["programs"].push_back(std::move(one));
   }
   all["dependencies"] = {{"exact", imported.dependencies.exact},
@@ -111,7 +142,15 @@ Json as_json(const Imported& imported) {
   return all;
 }
 
-std::string as_text(const StreamPrograms& programs, const std::string& source) {
+/// Returns the time and the bytes of a sum, as far as it has them.
+std::string amount_text(const Sum& sum) {
+  std::string text;
+  if (sum.us > 0) text += "  " + io::with_si_prefix(sum.us * 1e-6, "s");
+  if (sum.bytes > 0) text += "  " + io::with_si_prefix(static_cast<double>(sum.bytes), "B");
+  return text;
+}
+
+std::string as_text(const StreamPrograms& programs, const std::string& source, bool by_name) {
   std::string text = fmt::format("{}: {}\n", programs.name.empty() ? "programs" : programs.name, source);
   const auto line = [&](const char* title, const std::string& value) {
     if (!value.empty()) text += fmt::format("{:<16}{}\n", title, value);
@@ -133,11 +172,12 @@ std::string as_text(const StreamPrograms& programs, const std::string& source) {
                         : "");
     for (const auto& [what, sum] : sums_of(programs, program)) {
       const auto& [kind, dimension] = what;
-      text += fmt::format(
-          "  {:<16}{:<16}{:>8}{}{}\n", kind, dimension, sum.count,
-          sum.us > 0 ? fmt::format("  {}", io::with_si_prefix(sum.us * 1e-6, "s")) : "",
-          sum.bytes > 0 ? fmt::format("  {}", io::with_si_prefix(static_cast<double>(sum.bytes), "B")) : "");
+      text += fmt::format("  {:<16}{:<16}{:>8}{}\n", kind, dimension, sum.count, amount_text(sum));
     }
+    if (!by_name) continue;
+    for (const NamedSum& named : sums_by_name(programs, program))
+      text += fmt::format("  {:<8}{:>8}{:<22}  {}\n", named.kind, named.sum.count, amount_text(named.sum),
+                          core::line_text(named.name));
   }
   return text;
 }
@@ -257,7 +297,8 @@ int run_program(const Invocation& invocation) {
       "chakra", "writes traces of Chakra, PREFIX.0.et and on", cxxopts::value<std::string>(), "PREFIX")(
       "goal", "writes a schedule of GOAL; .gz is compressed", cxxopts::value<std::string>(), "FILE")(
       "replicas", "lets all ranks run N times, as replicas of data parallelism", cxxopts::value<std::uint32_t>(), "N")(
-      "edits", "makes the edits of a file (docs/edits.md)", cxxopts::value<std::string>(), "FILE")("json", "as JSON");
+      "edits", "makes the edits of a file (docs/edits.md)", cxxopts::value<std::string>(), "FILE")(
+      "by-name", "sums kernels and the work of hosts by name too, those that take longest first")("json", "as JSON");
   add_reader_options(options);
   options.parse_positional({"spec", "files"});
   options.positional_help("FILE...");
@@ -280,13 +321,14 @@ int run_program(const Invocation& invocation) {
     imported = traces::read_any(paths, reader);
   check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
+  const bool by_name = parsed->count("by-name") > 0;
   const std::vector<Written> written = write_programs(imported.programs, *parsed);
   if (parsed->count("json") > 0) {
-    Json all = as_json(imported);
+    Json all = as_json(imported, by_name);
     all["written"] = written_json(written);
     std::cout << all.dump(2) << '\n';
   } else {
-    std::cout << as_text(imported.programs, paths.front()) << account_text(imported) << written_text(written);
+    std::cout << as_text(imported.programs, paths.front(), by_name) << account_text(imported) << written_text(written);
   }
   return kExitDone;
 }

@@ -28,8 +28,8 @@ using experiments::import::KernelRow;
 core::step::Configuration modelled(const experiments::Sweep& sweep, const char* option) {
   core::step::Configuration configuration = sweep.experiments.front().config().configuration;
   if (configuration.programs)
-    throw core::InputError("the kernels of a given program are those in its file: `manyworlds program` sums them",
-                           option);
+    throw core::InputError(
+        "the kernels of a given program are those in its file: `manyworlds program FILE --by-name` sums them", option);
   if (configuration.is_mixed()) throw core::InputError("needs GPUs of one kind, and this cluster has several", option);
   return configuration;
 }
