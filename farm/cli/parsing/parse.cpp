@@ -36,21 +36,25 @@ std::string display_name(const std::string& name) {
 
 using Words = std::vector<const char*>;
 
-/// Returns whether a word of a command line is a value that its option does not take.
-bool has_wrong_value(cxxopts::Options& options, const Words& words) {
+enum class Fault { none, wrong_value, other };
+
+/// Returns what is wrong with a command line: a value that its option does not take, or another thing, as a value that
+/// is not there.
+Fault fault_of(cxxopts::Options& options, const Words& words) {
   try {
     options.parse(static_cast<int>(words.size()), words.data());
   } catch (const cxxopts::exceptions::incorrect_argument_type&) {
-    return true;
+    return Fault::wrong_value;
   } catch (const cxxopts::exceptions::exception&) {
+    return Fault::other;
   }
-  return false;
+  return Fault::none;
 }
 
 /// Returns what values `option` ("--step", "-j") takes, which has refused one: found by trying some.
 std::string values_of(cxxopts::Options& options, const std::string& option) {
   const auto takes = [&](const char* value) {
-    return !has_wrong_value(options, {"manyworlds", option.c_str(), value});
+    return fault_of(options, {"manyworlds", option.c_str(), value}) != Fault::wrong_value;
   };
   if (takes("any")) return "given without a value";
   if (takes("0.5")) return "a number";
@@ -61,14 +65,16 @@ std::string values_of(cxxopts::Options& options, const std::string& option) {
 /// Returns the error of a command line that has a wrong value, which ends the shortest beginning of the line that has
 /// one.
 core::InputError wrong_value(cxxopts::Options& options, const Words& words) {
+  const auto fault_of_first = [&](std::size_t count) {
+    return fault_of(options, {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count)});
+  };
   std::size_t right = 1, wrong = words.size();
   while (wrong - right > 1) {
     const std::size_t middle = right + (wrong - right) / 2;
-    (has_wrong_value(options, {words.begin(), words.begin() + static_cast<std::ptrdiff_t>(middle)}) ? wrong : right) =
-        middle;
+    (fault_of_first(middle) == Fault::wrong_value ? wrong : right) = middle;
   }
   std::string option = words[wrong - 2], value = words[wrong - 1];
-  if (has_wrong_value(options, {"manyworlds", words[wrong - 1]})) {  // "--step=five", "-jfive"
+  if (fault_of_first(wrong - 1) == Fault::none) {  // no option waits for the word: it is "--step=five" or "-jfive"
     const std::size_t equals = value.find('=');
     const bool is_long = value.starts_with("--");
     option = value.substr(0, is_long ? equals : 2);
