@@ -9,6 +9,7 @@
 #include "experiments/astra_sim/as_cluster.hpp"
 #include "experiments/astra_sim/collectives/collective_times.hpp"
 #include "experiments/astra_sim/replay.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/graphs/graph_programs.hpp"
 #include "experiments/text/text.hpp"
 

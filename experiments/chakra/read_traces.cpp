@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <set>
@@ -11,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "experiments/chakra/comm_groups.hpp"
 #include "experiments/chakra/trace.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/graphs/graph_programs.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/text/text.hpp"
@@ -26,10 +26,6 @@ constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
 constexpr std::uint64_t kMaxUs = 1'000'000'000;
 /// ASTRA-sim's resources of a rank.
 enum Resource : std::uint32_t { host, compute, communication };
-
-std::string path_of(const std::string& prefix, std::uint32_t rank) {
-  return fmt::format("{}.{}.et", prefix, rank);
-}
 
 /// What is counted over all ranks for the account.
 struct Counts {
@@ -439,16 +435,6 @@ auto with_files(const std::vector<TraceFile>& files, std::string_view groups, co
 }
 
 }  // namespace
-
-std::uint32_t count_traces(const std::string& prefix) {
-  std::uint32_t files = 0;
-  std::error_code error;
-  while (files < programs::kMaxRanks && std::filesystem::exists(path_of(prefix, files), error)) ++files;
-  if (files == 0)
-    throw InputError(fmt::format("has no trace {}; ranks are PREFIX.0.et, PREFIX.1.et, ...", path_of(prefix, 0)),
-                     prefix);
-  return files;
-}
 
 programs::Imported import_traces(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
                                  const TraceOptions& options) {

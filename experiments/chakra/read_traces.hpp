@@ -49,11 +49,8 @@ struct TraceFile {
 programs::Imported import_traces(const std::vector<TraceFile>& files, std::string_view groups, const std::string& what,
                                  const TraceOptions& options = {});
 
-/// Returns how many traces there are at a prefix, from PREFIX.0.et on; throws InputError if there is none.
-std::uint32_t count_traces(const std::string& prefix);
-
-/// Reads PREFIX.0.et, PREFIX.1.et, ... as far as there are, as ASTRA-sim's --workload-configuration; files may be
-/// compressed by gzip.
+/// Reads all traces at a prefix (trace_paths.hpp), as ASTRA-sim's --workload-configuration; files may be compressed by
+/// gzip.
 programs::Imported read_traces(const std::string& prefix, const TraceOptions& options = {});
 
 /// The graphs of a job before they are programs, for who runs them by rules of its own.

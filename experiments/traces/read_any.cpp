@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/error.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/chakra/write_traces.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/kineto/read_kineto.hpp"
@@ -52,7 +53,8 @@ programs::Imported read_program(const std::string& path) {
 }
 
 /// Reads Chakra's traces. Without a file of groups, these are of the one that write_trace_files() leaves beside traces.
-programs::Imported read_chakra(const std::string& prefix, const AnyOptions& options) {
+programs::Imported read_chakra(const std::vector<std::string>& paths, const AnyOptions& options) {
+  const std::string prefix = chakra::prefix_of(paths);
   chakra::TraceOptions told = options.chakra;
   const std::string beside = chakra::groups_path_of(prefix);
   const bool takes_beside = told.groups_path.empty() && std::filesystem::exists(beside);
@@ -60,6 +62,9 @@ programs::Imported read_chakra(const std::string& prefix, const AnyOptions& opti
   programs::Imported imported = options.astra_sim
                                     ? astra_sim::read_astra_sim(prefix, *options.astra_sim, options.as_astra_sim, told)
                                     : chakra::read_traces(prefix, told);
+  if (prefix != paths.front())
+    imported.account.insert(imported.account.begin(),
+                            fmt::format("all traces at {}, from {} on", prefix, chakra::path_of(prefix, 0)));
   if (takes_beside) imported.account.push_back(fmt::format("groups of {}, as no --groups says others", beside));
   return imported;
 }
@@ -87,9 +92,9 @@ const std::array<Format, 11>& formats() {
        [](const Paths& paths, const AnyOptions&) { return read_program(paths.front()); }},
       {format::kCaptured, true, &captured::is_captured,
        [](const Paths& paths, const AnyOptions& options) { return captured::read_captured(paths, options.captured); }},
-      {format::kChakra, false,
+      {format::kChakra, true,
        [](const std::string& path, std::string_view) { return is_chakra_trace(path) || is_chakra_prefix(path); },
-       [](const Paths& paths, const AnyOptions& options) { return read_chakra(paths.front(), options); }},
+       [](const Paths& paths, const AnyOptions& options) { return read_chakra(paths, options); }},
       {format::kSimai, false, [](const std::string&, std::string_view head) { return simai::is_workload_file(head); },
        [](const Paths& paths, const AnyOptions& options) {
          return simai::read_workload(paths.front(), options.simai);

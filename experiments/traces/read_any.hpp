@@ -36,10 +36,11 @@ struct AnyOptions {
 std::string_view format_name(const std::string& path);
 
 /// Reads files of one format: traces of PyTorch's profiler, exports of Nsight Systems, dumps of PyTorch's flight
-/// recorder or logs of NCCL's Inspector, one per rank; records of a
-/// captured program, or their folder; the traces of Chakra at a prefix, or one of them; a workload of
-/// SimAI, a table of AICB, a schedule of GOAL, an algorithm of MSCCL, or our own program file. Throws core::InputError
-/// for what its reader refuses, for several files of a format that has one, and for a format that is none of these.
+/// recorder or logs of NCCL's Inspector, one per rank; records of a captured program, or their folder; the traces of
+/// Chakra, by their prefix, their first one or all of them; a workload of SimAI, a table of AICB, a schedule of GOAL,
+/// an algorithm of MSCCL, or our own program file. Throws core::InputError for what its reader refuses, for several
+/// files of a format that has one
+/// Chakra's, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

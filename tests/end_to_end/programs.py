@@ -351,6 +351,11 @@ class Programs(unittest.TestCase):
             (self.directory / name).write_text(text)
         for rank in range(4):
             shutil.copy(ROOT / "tests" / "experiments" / "chakra" / f"all_reduce.{rank}.et", self.directory)
+        traces = [f"all_reduce.{rank}.et" for rank in range(4)]
+        for named in (traces[:1], traces):
+            said = run("program", *named, directory=self.directory).stdout
+            self.assertIn("all traces at all_reduce, from all_reduce.0.et on", said)
+            self.assertIn("rank 0: 4 ranks, 1 operations", said)
         commands = [command.split() for command in re.findall(r"^    manyworlds (.*)$", page, re.MULTILINE)]
         simulated, as_astra, sweep = [run(*command, directory=self.directory).stdout for command in commands]
         spec = (self.directory / "astra.yaml").read_text()

@@ -2,10 +2,12 @@
 #include "experiments/chakra/read_traces.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "core/step/layout/as_given.hpp"
 #include "experiments/chakra/trace.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/chakra/write_traces.hpp"
 #include "experiments/programs/program_file.hpp"
 #include "experiments/simai/workload.hpp"
@@ -114,6 +116,34 @@ TEST_CASE("ASTRA-sim's microbenchmark is its all-reduce, of one program for all 
   const programs::Imported imported = read_traces(kFolder + "all_reduce");
   CHECK(imported.programs.ranks.program_of_rank == std::vector<std::uint32_t>{0, 0, 0, 0});
   CHECK(tests::step_of(imported.programs).step_ps == alone("all_reduce", 1 << 20, "[0,1,2,3]", 4));
+}
+
+TEST_CASE("traces are found by their prefix, their first one or all, and none may be missing") {
+  const TemporaryFolder folder;
+  const std::string prefix = (folder / "job").string();
+  const auto trace = [&](std::uint32_t rank) { return path_of(prefix, rank); };
+  for (std::uint32_t rank = 0; rank < 11; ++rank) std::filesystem::copy_file(kFolder + "all_reduce.0.et", trace(rank));
+  std::ofstream(prefix + "s.99.et").put('x'), std::ofstream(prefix + ".011.et").put('x');  // of no rank of this job
+  CHECK(count_traces(prefix) == 11);
+  CHECK(prefix_of({prefix}) == prefix);
+  CHECK(prefix_of({trace(0)}) == prefix);
+  std::vector<std::string> all;
+  for (const std::uint32_t rank : {0, 1, 10, 2, 3, 4, 5, 6, 7, 8, 9})
+    all.push_back(trace(rank));  // as shells sort them
+  CHECK(prefix_of(all) == prefix);
+  const auto refused = [](const std::vector<std::string>& paths) { return error_of([&] { prefix_of(paths); }); };
+  CHECK(refused({trace(3)}) == trace(3) + ": is one of 11 traces: give their prefix, " + prefix);
+  CHECK(refused({trace(0), trace(2)}) == trace(0) + ": is one of 11 traces: give their prefix, " + prefix);
+  CHECK(refused({trace(0), trace(11)}) == trace(11) + ": is not there; " + prefix + " has traces of 11 ranks");
+  CHECK(refused({trace(0), kFolder + "all_reduce.1.et"}) ==
+        kFolder + "all_reduce.1.et: is no trace of " + prefix + ", as " + trace(0) + " is");
+  CHECK(refused({trace(0), "a.json"}) == "a.json: is named as no trace of Chakra is: PREFIX.0.et, PREFIX.1.et, ...");
+  std::filesystem::remove(trace(2)), std::filesystem::remove(trace(3)), std::filesystem::remove(trace(7));
+  const std::string missing =
+      prefix + ": has no trace " + trace(2) + ", but " + trace(4) + ": one of each rank must be there";
+  CHECK(error_of([&] { count_traces(prefix); }) == missing);
+  CHECK(error_of([&] { read_traces(prefix); }) == missing);
+  CHECK(refused({trace(0)}) == missing);
 }
 
 TEST_CASE("collectives have the bytes that ASTRA-sim means, in the groups that are named") {

@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/chakra/trace.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/programs/ranks_text.hpp"
 #include "experiments/text/text.hpp"
 #include "experiments/tree/yaml.hpp"
@@ -102,12 +103,12 @@ void check_circles(const std::vector<CustomNode>& nodes, const std::string& name
 CustomAlgorithm read_one(const std::string& prefix, const std::string& key) {
   std::vector<chakra::TraceFile> files;
   std::error_code error;
-  std::string name = fmt::format("{}.0.et", prefix);
-  if (!std::filesystem::exists(name, error)) return {key, {name}, {}};
-  for (std::uint32_t place = 0; place < chakra::count_traces(prefix); ++place) {
-    name = fmt::format("{}.{}.et", prefix, place);
-    std::string bytes = import::read_table_text(name, kMaxTraceBytes);
-    files.push_back({name, std::move(bytes)});
+  if (const std::string first = chakra::path_of(prefix, 0); !std::filesystem::exists(first, error))
+    return {key, {first}, {}};
+  const std::uint32_t places = chakra::count_traces(prefix);
+  for (std::uint32_t place = 0; place < places; ++place) {
+    const std::string name = chakra::path_of(prefix, place);
+    files.push_back({name, import::read_table_text(name, kMaxTraceBytes)});
   }
   return parse_custom_algorithm(files, key);
 }
