@@ -151,6 +151,11 @@ class Importer {
     if (ranks.empty())
       for (std::uint32_t rank = 0; rank < order_.gpus; ++rank) ranks.push_back(rank);
     left_out_ += section.before;
+    if (!section.has_end)
+      to_.account.push_back(fmt::format(
+          "no epoch_end stands behind the last epoch, from line {} on: it is taken as a whole step, of which "
+          "rows lack if the table was cut",
+          section.rows.front().line));
     const bool by_stages = std::any_of(section.rows.begin(), section.rows.end(), [](const Row& row) {
       return row.kind == RowKind::transfer || row.group == GroupKind::embedding;
     });

@@ -13,11 +13,12 @@ namespace manyworlds::experiments::simai {
 bool is_collectives_file(std::string_view text);
 
 /// Returns the last epoch of the table as programs: operations behind the last `epoch_end` before it, each after the
-/// one before it, as AICB's workload_applyer issues them, but neighbouring transfers together: Megatron-LM has such a
-/// batch (send_forward_recv_backward), and one after the other they would wait for each other. A section "[ pp_stage0:
-/// [rank0, ...] ]" is the program of its ranks. Transfers go to the neighbour stage that `additional` names; those that
-/// the first or the last stage does not have are left out. Groups are in Megatron-LM's order, of the sizes that
-/// `comm_group_size` says in any epoch, or that are given beside the table; computation has its
+/// one before it (that nothing ends the last epoch is told), as AICB's workload_applyer issues them, but neighbouring
+/// transfers together: Megatron-LM has such a batch (send_forward_recv_backward), and one after the other they would
+/// wait for each other. A section "[ pp_stage0: [rank0, ...] ]" is the program of its ranks. Transfers go to the
+/// neighbour stage that `additional` names; those that the first or the last stage does not have are left out. Groups
+/// are in Megatron-LM's order, of the sizes that `comm_group_size` says in any epoch, or that are given beside the
+/// table; computation has its
 /// `_elapsed_time` in nanoseconds, or else the two shapes of its product in `msg_size`. Times of collectives are not
 /// taken. Throws InputError with the line for an operation or a group that is not known, for a group that is used and
 /// whose size nobody says, for sizes that contradict each other or do not fit the ranks, for transfers with the next or

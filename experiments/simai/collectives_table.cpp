@@ -256,6 +256,7 @@ class Reader {
 
   /// Ends a section: its last epoch counts.
   void finish() {
+    current_.has_end = current_.rows.empty();
     epoch();
     if (!last_.empty()) {
       current_.rows = std::move(last_);

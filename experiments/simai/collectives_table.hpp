@@ -33,6 +33,7 @@ struct Section {
   std::vector<Row> rows;             // of the last epoch
   std::vector<Row> sizes;            // of epochs before it, those whose group and its size no row before them has
   std::size_t before = 0;            // rows of epochs before it
+  bool has_end = true;               // whether an epoch_end stands behind the last epoch
 };
 
 /// Parses a table; `name` is its name in messages. See parse_collectives() for the errors.

@@ -200,6 +200,19 @@ TEST_CASE("sizes of groups that an AICB table says in its set-up, or nowhere, ar
   CHECK((sizes.tp == 2 && sizes.ep == 0 && sizes.pp == 4));
 }
 
+TEST_CASE("a table of AICB whose last epoch has no end is told to be one that may be cut") {
+  const std::string set_up =
+      "comm_type,comm_group,comm_group_size,msg_size\nCommType.all_reduce,CommGroup.dp_group,2,8\n"
+      "CommType.epoch_end,None,None,0\n";
+  const std::string step = "CommType.reduce_scatter,CommGroup.dp_group,2,8\n";
+  const auto account = [](const std::string& text) { return simai::parse_collectives(text, "t.csv").account; };
+  CHECK(account(set_up + step).front() ==
+        "no epoch_end stands behind the last epoch, from line 4 on: it is taken as a whole step, of which rows lack if "
+        "the table was cut");
+  CHECK(account(set_up + step + "CommType.epoch_end,None,None,0\n").front() ==
+        "1 operations of epochs before the last one are left out");
+}
+
 TEST_CASE("shapes of a product are read with commas and, as AICB writes a CSV, with blanks") {
   const std::string columns = "comm_type,comm_group,comm_group_size,msg_size\n";
   for (const std::string shapes : {"((4096, 1, 2048), (2048, 512))", "((4096 1 2048) (2048 512))"}) {
