@@ -68,6 +68,7 @@ class Reader {
           fmt::format("bad JSON, where a whole object must stand in one line: {}", std::string(text.substr(0, 60))),
           name_, number);
     } catch (const InputError& error) {
+      if (has_header_) ++lines_;
       if (error.located()) throw;
       throw InputError(error.what(), name_, number);
     }
@@ -97,6 +98,11 @@ class Reader {
       result_.ranks.program_of_rank.push_back(program_of_rank_[rank]);
     core::workload::check_ranks(result_.ranks, result_.programs.size(), name_);
     check_gpus();
+    if (expected_lines_ && *expected_lines_ != lines_)
+      throw InputError(fmt::format("has {} lines behind the first, whose 'lines' is {}: it was cut, or 'lines' must "
+                                   "follow what was changed",
+                                   lines_, *expected_lines_),
+                       name_);
     check_communication(result_, name_);
     return std::move(result_);
   }
@@ -118,7 +124,7 @@ class Reader {
       return std::vector<LineKind>{
           {kHeader,
            &Reader::header,
-           {"name", "origin", "gpu", "tokens_per_step", "notes", "slowdown", "synchronised", "gpu_of_rank"}},
+           {"lines", "name", "origin", "gpu", "tokens_per_step", "notes", "slowdown", "synchronised", "gpu_of_rank"}},
           {"dimension", &Reader::dimension, {"kind", "part"}},
           {"groups", &Reader::groups, {"ranks"}},
           {"program", &Reader::program, {"ranks", "streams", "host_streams"}},
@@ -165,6 +171,7 @@ class Reader {
     if (const auto value = line.find("notes"))
       value->for_each([&](const JsonView& note) { result_.notes.push_back(note.text()); });
     if (const auto value = line.find("slowdown")) slowdown(*value);
+    if (const auto value = line.find("lines")) expected_lines_ = value->whole(0);
     if (const auto value = line.find("synchronised")) result_.is_synchronised = value->boolean();
     if (const auto value = line.find("gpu_of_rank")) result_.ranks.gpu_of_rank = ranks_of(*value);
   }
@@ -435,6 +442,8 @@ bool is_program_file(std::string_view text) {
   return text.starts_with('{') && text.substr(0, line).find(fmt::format("\"{}\"", kHeader)) != std::string_view::npos;
 }
 
+  std::int64_t lines_ = 0;                      // behind the header
+  std::optional<std::int64_t> expected_lines_;  // as the header says
 std::string measured_gpu(std::string_view text, const std::string& name) {
   Reader reader(name);
   reader.line(text.substr(0, text.find('\n')), 1);

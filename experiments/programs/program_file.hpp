@@ -15,8 +15,8 @@ bool is_program_file(std::string_view text);
 
 /// Parses a file; `name` is its name in messages. Throws InputError with the line for what is no JSON, for a member
 /// that is missing, unknown or of another type, for an operation that waits for itself or a later one, on a stream or a
-/// dimension that was not declared, for an event that nobody recorded, for more memory freed than allocated, and for
-/// ranks and communicators that do not fit (core::workload::check_ranks).
+/// dimension that was not declared, for an event that nobody recorded, for more memory freed than allocated, for lines
+/// that lack, and for ranks and communicators that do not fit (core::workload::check_ranks).
 StreamPrograms parse_program_file(std::string_view text, const std::string& name);
 
 /// Returns the GPU that the first line of such a file names; empty if none. Throws InputError for what is no first

@@ -57,8 +57,14 @@ class Writer {
   }
   const std::string& dimension(std::uint32_t number) const { return programs_.ranks.dimensions[number].name; }
 
+  std::size_t lines_behind_header() const {
+    std::size_t lines = programs_.ranks.dimensions.size() + programs_.ranks.groups.size();
+    for (const RankProgram& program : programs_.programs) lines += 1 + program.allocations.size() + program.ops.size();
+    return lines;
+  }
+
   void header() {
-    std::string more;
+    std::string more = fmt::format(R"(,"lines":{})", lines_behind_header());
     const auto text_member = [&](const char* member, const std::string& value) {
       if (!value.empty()) more += fmt::format(R"(,"{}":{})", member, quoted(value));
     };

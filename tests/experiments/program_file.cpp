@@ -96,6 +96,20 @@ TEST_CASE("what is written of a program file is read as the same programs, and w
   CHECK(program_file_text(again) == text);
 }
 
+TEST_CASE("a written program file that is cut at the end of a line is refused") {
+  // Behind the header: 2 dimensions, 2 groups, 2 programs, 6 operations, 2 lines of memory; events became lists.
+  const std::string text = program_file_text(parse_program_file(kHead + kFirstRank + kSecondRank, "p.jsonl"));
+  CHECK(text.starts_with("{\"manyworlds_program\":1,\"lines\":14,"));
+  std::size_t kept = 0;
+  for (std::size_t end = text.find('\n'); end + 1 < text.size(); end = text.find('\n', end + 1))
+    CHECK(refusal_of(text.substr(0, end + 1)) ==
+          fmt::format("p.jsonl: has {} lines behind the first, whose 'lines' is 14: it was cut, or 'lines' must follow "
+                      "what was changed",
+                      kept++));
+  CHECK(kept == 14);
+  CHECK(refusal_of(text + "\n \n") == "no error");  // blank lines are none
+}
+
 TEST_CASE("a program of two ranks takes what its parts take, one after the other") {
   const step::Configuration machines = config_of(Cluster(), 1, 1, 1);
   const std::string reduce = "{\"collective\":\"all_reduce\",\"in\":\"all\",\"bytes\":4096,\"stream\":\"20\"}\n";
