@@ -59,6 +59,12 @@ class Reader {
 
   void line(std::string_view text, int number) {
     line_ = number;
+    if (!has_header_ && text.find(kHeader) == text.npos)
+      throw InputError(
+          fmt::format("is no program file, whose first line has '{}'; of a trace, or another simulator's workload, "
+                      "`manyworlds program FILE --to FILE.jsonl` makes one",
+                      kHeader),
+          name_, number);
     try {
       const json value = json::parse(text);
       if (!value.is_object()) throw InputError("every line must be an object");

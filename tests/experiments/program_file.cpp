@@ -228,6 +228,11 @@ TEST_CASE("ranks of one program are timed on the kind of GPU that each is on") {
 
 TEST_CASE("what is wrong in a program file is said with its line") {
   CHECK(refusal_of("") == "p.jsonl: is empty; the first line must have 'manyworlds_program'");
+  for (const char* other : {"HYBRID_TRANSFORMER all_gpus: 8\n", "{\n\"traceEvents\": []}", R"({"traceEvents": []})"})
+    CHECK(
+        refusal_of(other) ==
+        "p.jsonl:1: is no program file, whose first line has 'manyworlds_program'; of a trace, or another simulator's "
+        "workload, `manyworlds program FILE --to FILE.jsonl` makes one");
   CHECK(refusal_of("{\"manyworlds_program\":2}\n") == "p.jsonl:1: 'manyworlds_program' must be 1, not 2");
   CHECK(refusal_of(kHead).find("no rank runs") == std::string::npos);
   const auto bad = [](const std::string& line, const std::string& says) {
