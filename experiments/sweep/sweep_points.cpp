@@ -31,6 +31,15 @@ std::string read_input(const std::string& key, const std::string& path) {
   return key == kProgramFile ? import::read_table_text(path, kMaxProgramBytes) : import::read_text(path);
 }
 
+/// Returns a note if kernels have measured times, and nothing says of which GPU; otherwise empty.
+std::string unknown_gpu_note(const Settings& settings, const ExperimentConfig& config) {
+  const bool has_times = config.timed_programs && config.timed_programs->sources.measured > 0;
+  if (!has_times || settings.has_below(kMeasuredOn)) return "";
+  return fmt::format(
+      "{} does not say on which GPU its times were measured: they are taken as they are on any; {} says it",
+      settings.text(kProgramFile), kMeasuredOn);
+}
+
 }  // namespace
 
 /// Returns the assignments of every point: sections before keys inside them, and overrides after axes of the same
@@ -201,7 +210,8 @@ void SweepReader::visit(const Chosen& chosen) {
     sweep_.excluded.push_back({row, kPositionsRule, missing});
     return;
   }
-  const auto violation = find_violation(config_reader_.read(settings, inputs_), graphs_, options_.scope);
+  const ExperimentConfig& config = config_reader_.read(settings, inputs_);
+  const auto violation = find_violation(config, graphs_, options_.scope);
   if (!violation) {
     note_unmeasured(chosen, settings);
     note_assumed(std::move(assumed));
@@ -212,6 +222,7 @@ void SweepReader::visit(const Chosen& chosen) {
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));
     assumed_.note(further_positions_note(settings));
+    assumed_.note(unknown_gpu_note(settings, config));
     sweep_.experiments.push_back(
         {static_cast<std::uint32_t>(sweep_.experiments.size()), row, std::move(settings), inputs_});
     return;

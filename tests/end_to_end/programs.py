@@ -460,8 +460,10 @@ class Programs(unittest.TestCase):
         for name in ("tiny", "chakra", "goal"):
             (self.directory / f"{name}.yaml").write_text(
                 f"name: {name}\nassume: 2021\nbase:\n  program: {{file: {name}.jsonl}}\n{machines}objective: step_time_s\n")
-            run("sweep", f"{name}.yaml", "-j", 1, directory=self.directory)
+            assumed = run("sweep", f"{name}.yaml", "-j", 1, directory=self.directory).stdout
             steps[name] = self.rows(name, "step_time_ps")[0][0]
+            self.assertEqual("does not say on which GPU its times were measured: they are taken as they are on any" in assumed,
+                             name != "tiny")
         run("sweep", ROOT / "experiments" / "sweeps" / "tiny.yaml", "-o", "whole", "-j", 1, directory=self.directory)
         with h5py.File(self.directory / "whole" / "results.h5") as file:
             self.assertEqual(steps["tiny"], file["experiments"]["step_time_ps"][3])
