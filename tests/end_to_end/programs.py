@@ -482,6 +482,12 @@ class Programs(unittest.TestCase):
         (self.directory / "job.jsonl").write_text("{\"manyworlds_program\":1}\n{\"kernel\":1}\n")
         error = run("sweep", "small.yaml", directory=self.directory, expect=2).stderr
         self.assertIn("job.jsonl:2:", error)
+        shutil.copy(ROOT / "tests" / "experiments" / "simai" / "microAllReduce.txt", self.directory / "job.jsonl")
+        error = run("sweep", "small.yaml", directory=self.directory, expect=2).stderr
+        self.assertIn("job.jsonl:1: is no program file, whose first line has 'manyworlds_program'; of a trace, or another", error)
+        (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1).replace("h100_sxm", "h100_sxn"))
+        error = run("program", "job.jsonl", directory=self.directory, expect=2).stderr
+        self.assertIn("job.jsonl: unknown gpu 'h100_sxn'; did you mean", error)
 
 
 if __name__ == "__main__":

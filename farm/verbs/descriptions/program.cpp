@@ -12,6 +12,7 @@
 #include "core/collective/algorithms/registry.hpp"
 #include "core/step/layout/as_given.hpp"
 #include "core/step/run/simulation_context.hpp"
+#include "experiments/catalog/catalog.hpp"
 #include "experiments/chakra/write_traces.hpp"
 #include "experiments/edits/edited.hpp"
 #include "experiments/edits/replicas.hpp"
@@ -274,6 +275,14 @@ Json written_json(const std::vector<Written>& written) {
   return all;
 }
 
+/// Throws InputError for a GPU that the catalog does not have; `file` names it.
+void check_gpu(const std::string& gpu, const std::string& file, const std::string& catalog) {
+  if (gpu.empty()) return;
+  experiments::import::Node at;
+  at.file = std::make_shared<const std::string>(file);
+  experiments::Catalog(catalog).find("gpus", gpu, at);
+}
+
 std::string account_text(const Imported& imported) {
   std::string text;
   const Dependencies& found = imported.dependencies;
@@ -315,10 +324,13 @@ int run_program(const Invocation& invocation) {
   if (is_spec && paths.size() > 1)
     throw core::InputError(fmt::format("is {}, which is read alone", traces::format::kSpec), paths.front());
   Imported imported;
-  if (is_spec)
+  if (is_spec) {
     imported.programs = programs_of_spec(*parsed);
-  else
+  } else {
     imported = traces::read_any(paths, reader);
+    const std::string& table = reader.captured.kernels_path;
+    check_gpu(imported.programs.gpu, table.empty() ? paths.front() : table, (*parsed)["catalog"].as<std::string>());
+  }
   check_programs(imported, *parsed, paths.front());
   change(imported, *parsed);
   const bool by_name = parsed->count("by-name") > 0;
