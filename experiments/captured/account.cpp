@@ -75,6 +75,17 @@ std::string names_text(const std::map<std::uint32_t, std::int64_t>& counts, cons
   return fmt::format("{}{}", fmt::join(names, ", "), by_number.size() > names.size() ? ", ..." : "");
 }
 
+/// Names entries of a table whose patterns may be wrong.
+void tell_unused(const KernelTable& table, std::vector<std::string>& to) {
+  std::vector<std::string> patterns = table.unused();
+  const std::size_t count = patterns.size();
+  if (count == 0) return;
+  patterns.resize(std::min(count, kMaxNames));
+  for (std::string& pattern : patterns) pattern = fmt::format("'{}'", core::line_text(pattern).substr(0, 80));
+  to.push_back(fmt::format("{} entries of the table of kernels are of no kernel of the step: {}{}", count,
+                           fmt::join(patterns, ", "), count > patterns.size() ? ", ..." : ""));
+}
+
 void tell_occupancy(const std::vector<RankRecord>& records, const Words& words, std::vector<std::string>& to) {
   std::map<std::uint32_t, std::int64_t> queries;
   for (const RankRecord& record : records)
@@ -110,7 +121,8 @@ void tell_kernels(const Tally& tally, const Words& words, programs::Imported& to
 }  // namespace
 
 void tell(const std::vector<RankRecord>& records, const std::vector<StepRange>& steps, const Tally& tally,
-          const Words& words, const ReadOptions& options, std::int64_t differing, programs::Imported& to) {
+          const KernelTable& table, const Words& words, const ReadOptions& options, std::int64_t differing,
+          programs::Imported& to) {
   std::vector<std::string>& notes = to.programs.notes;
   notes.emplace_back(
       "Nothing was computed where it was captured: what the program decides by results, it decided by zeros.");
@@ -135,6 +147,7 @@ void tell(const std::vector<RankRecord>& records, const std::vector<StepRange>& 
                                      [](const RankRecord& record) { return !record.library_kernels.empty(); });
   if (has_cudnn) notes.emplace_back("cuDNN asked for no workspace where it was captured, as it may on a device.");
   tell_kernels(tally, words, to);
+  tell_unused(table, to.account);
   std::vector<std::string>& account = to.account;
   tell_steps(records, steps, options, account);
   tell_records(records, account);

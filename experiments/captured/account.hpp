@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "experiments/captured/kernel_table.hpp"
 #include "experiments/captured/read_captured.hpp"
 #include "experiments/captured/step_program.hpp"
 
@@ -11,6 +12,7 @@ namespace manyworlds::experiments::captured {
 
 /// Adds notes and the account to `to`. `differing` is how many operations of a rank have other sizes in its own record.
 void tell(const std::vector<RankRecord>& records, const std::vector<StepRange>& steps, const Tally& tally,
-          const Words& words, const ReadOptions& options, std::int64_t differing, programs::Imported& to);
+          const KernelTable& table, const Words& words, const ReadOptions& options, std::int64_t differing,
+          programs::Imported& to);
 
 }  // namespace manyworlds::experiments::captured

@@ -181,6 +181,13 @@ const KernelTable::Entry* KernelTable::entry_of(std::uint32_t kernel, const std:
   return *known_[kernel] < entries_.size() ? &entries_[*known_[kernel]] : nullptr;
 }
 
+std::vector<std::string> KernelTable::unused() const {
+  std::vector<std::string> patterns;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (std::find(known_.begin(), known_.end(), i) == known_.end()) patterns.push_back(entries_[i].pattern);
+  return patterns;
+}
+
 std::optional<programs::KernelWork> KernelTable::work_of(std::uint32_t kernel, const std::string& name,
                                                          const Launch& launch, const std::vector<double>& arguments,
                                                          const std::string& where) const {

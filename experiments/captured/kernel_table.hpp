@@ -29,6 +29,9 @@ class KernelTable {
   std::optional<programs::KernelWork> work_of(std::uint32_t kernel, const std::string& name, const Launch& launch,
                                               const std::vector<double>& arguments, const std::string& where) const;
   const std::string& gpu() const { return gpu_; }
+  /// Returns the patterns of entries that no launch took so far: none fits them, or an entry before them fits all that
+  /// they do.
+  std::vector<std::string> unused() const;
 
  private:
   struct Entry {

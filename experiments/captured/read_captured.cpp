@@ -223,7 +223,7 @@ programs::Imported import_records(std::vector<RankRecord> records, const Words& 
   result.programs.origin = "records of a captured program";
   result.programs.gpu = table.gpu();
   result.programs.slowed = core::workload::SlowedKernels::calibrated;
-  tell(records, steps, tally, words, options, distinct.differing(), result);
+  tell(records, steps, tally, table, words, options, distinct.differing(), result);
   return result;
 }
 

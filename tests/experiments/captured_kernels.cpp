@@ -27,6 +27,9 @@ TEST_CASE("a table says what kernels cost, and what it does not say has no time"
   CHECK(std::get<programs::KernelWork>(ops[2].work).measured_us == 0.96);
   CHECK(read.programs.gpu == "h100_sxm");
   CHECK(!has_line(read.account, "have no time"));
+  CHECK(!has_line(read.account, "of no kernel"));
+  const auto misnamed = import_records({text}, all_of_it(), table + "  - {kernel: 'scael(*', us: 1}\n");
+  CHECK(has_line(misnamed.account, "1 entries of the table of kernels are of no kernel of the step: 'scael(*'"));
 
   const auto without = import_records({text});
   CHECK(has_line(without.account,
