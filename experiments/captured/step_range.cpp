@@ -16,6 +16,16 @@ using core::InputError;
 
 constexpr const char* kOtherwise = "say which part is a step, by --steps all, profiled, or the lines FROM-TO";
 
+/// Returns whether a call gives a device a copy or a set.
+bool is_copy(const RankRecord& record, const Call& call) {
+  return call.kind == CallKind::set || (call.kind == CallKind::copy && !record.copies[call.detail].is_of_host);
+}
+
+/// Returns whether a call gives a device work, be it a copy or a set alone.
+bool uses_device(const RankRecord& record, const Call& call) {
+  return is_work(call.kind) || is_copy(record, call);
+}
+
 /// Returns, by call of a record and once more, whether the host has waited for all before it.
 std::vector<bool> idle_places(const RankRecord& record) {
   std::vector<bool> idle;
@@ -70,18 +80,21 @@ bool agree(const Counts& one, const Counts& other, const Shared& in) {
                      [&](const auto& pair) { return one.of(pair.first) == other.of(pair.second); });
 }
 
-/// The calls of a record that repeat with a step, and the periods of these.
+/// The calls of a record that repeat with a step, and the periods of these. In a record without a kernel, a product and
+/// a collective its copies and sets are the work.
 class Periods {
  public:
   explicit Periods(const RankRecord& record) : record_(record), idle_(idle_places(record)) {
     std::vector<std::uint64_t> forms;
     std::vector<bool> work, communication;
+    const bool has_work =
+        std::any_of(record.calls.begin(), record.calls.end(), [](const Call& call) { return is_work(call.kind); });
     for (std::uint32_t i = 0; i < record.calls.size(); ++i) {
       const Call& call = record.calls[i];
       if (!is_part_of_step(call.kind)) continue;
       places_.push_back(i);
       forms.push_back(call.form);
-      work.push_back(is_work(call.kind));
+      work.push_back(has_work ? is_work(call.kind) : is_copy(record, call));
       communication.push_back(is_communication(call.kind));
       all_work_ += work.back() ? 1 : 0;
     }
@@ -144,11 +157,8 @@ StepRange between(const RankRecord& record, std::uint32_t first_line, std::uint3
                                       record.calls.begin());
   };
   range.begin = at(first_line), range.end = at(last_line + 1);
-  const auto has_work = [&](const StepRange& of) {
-    return std::any_of(record.calls.begin() + of.begin, record.calls.begin() + of.end,
-                       [](const Call& call) { return is_work(call.kind); });
-  };
-  if (!has_work(range))
+  if (std::none_of(record.calls.begin() + range.begin, record.calls.begin() + range.end,
+                   [&](const Call& call) { return uses_device(record, call); }))
     throw InputError(fmt::format("gives a device no work in lines {} to {}; {}", first_line, last_line, kOtherwise),
                      record.file);
   range.begins_idle = idle_places(record)[range.begin];
@@ -228,6 +238,9 @@ std::vector<StepRange> find_steps(const std::vector<RankRecord>& records,
   for (std::size_t i = 0; i < records.size(); ++i) {
     const RankRecord& record = records[i];
     if (record.calls.empty()) throw InputError("has no call that is part of a step", record.file);
+    if (std::none_of(record.calls.begin(), record.calls.end(),
+                     [&](const Call& call) { return uses_device(record, call); }))
+      throw InputError("gives a device no work", record.file);
     if (choice.by == By::profiler) {
       ranges.push_back(profiled(record));
     } else if (choice.by == By::lines) {
@@ -246,7 +259,6 @@ std::vector<StepRange> find_steps(const std::vector<RankRecord>& records,
         if (!agree(*reference, own, in))
           if (const auto range = periods.aligned(*reference, in)) ranges[i] = *range;
       }
-      if (ranges[i].all_work == 0) throw InputError("gives a device no work", record.file);
     }
   }
   check_agreement(records, ranges, communicators);

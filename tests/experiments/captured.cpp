@@ -343,6 +343,27 @@ TEST_CASE("the step is the last whole period of what repeats") {
   CHECK(error_of([] { parse_step_choice("7-3"); }).find("must be last, all, profiled") == 0);
 }
 
+TEST_CASE("copies and sets are the work of a record that has no other") {
+  RecordText text;
+  text.create();
+  for (int step = 0; step < 3; ++step)
+    text.copy("cudaMemcpyAsync", "host_to_device", 2)
+        .copy("cudaMemcpyAsync", "device_to_host", 2)
+        .call("cudaDeviceSynchronize", R"("device":0)");
+  ReadOptions options;
+  CHECK(import_records({text}, options).programs.programs[0].ops.size() == 2);
+  for (const auto& [steps, copies] : {std::pair("all", std::size_t{6}), {"3-4", 2}, {"4-4", 1}}) {
+    options.steps = parse_step_choice(steps);
+    CHECK(import_records({text}, options).programs.programs[0].ops.size() == copies);
+  }
+  RecordText idle;
+  idle.create().call("cudaDeviceSynchronize", R"("device":0)");
+  for (const char* steps : {"last", "all"}) {
+    options.steps = parse_step_choice(steps);
+    CHECK(error({idle}, options) == "rank0.jsonl: gives a device no work");
+  }
+}
+
 TEST_CASE("an evaluation with more work than training is not the step where ranks communicate") {
   std::vector<RecordText> texts;
   for (int rank = 0; rank < 2; ++rank) {
