@@ -217,8 +217,9 @@ std::vector<GraphPrograms::LanesOfRank> GraphPrograms::lanes(const std::string& 
   for (const auto& [pair, ends] : pairs) {
     const Lanes of_pair = lanes_of(ends.sends, ends.receives);
     if (!of_pair.match)
-      throw InputError(fmt::format("{} sends of rank {} to rank {} do not match {} receives there by tag and bytes",
-                                   ends.sends.size(), pair.first, pair.second, ends.receives.size()),
+      throw InputError(fmt::format("{} sends of rank {} to rank {} do not match {} receives there by tag and bytes: {}",
+                                   ends.sends.size(), pair.first, pair.second, ends.receives.size(),
+                                   mismatch_of(ends.sends, ends.receives)),
                        what);
     for (std::size_t i = 0; i < of_pair.of_sends.size(); ++i) {
       lanes[ends.of_sends[i].first][ends.of_sends[i].second] = of_pair.of_sends[i];

@@ -1,5 +1,8 @@
 #include "experiments/graphs/group_dimensions.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <map>
 
 namespace manyworlds::experiments::graphs {
@@ -55,6 +58,22 @@ Lanes lanes_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& re
   }
   lanes.match = true;
   return lanes;
+}
+
+std::string mismatch_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& receives) {
+  std::map<std::uint64_t, std::array<std::vector<std::int64_t>, 2>> bytes_of_tag;  // sent, received
+  for (const PairEnd& send : sends) bytes_of_tag[send.tag][0].push_back(send.bytes);
+  for (const PairEnd& receive : receives) bytes_of_tag[receive.tag][1].push_back(receive.bytes);
+  for (const auto& [tag, bytes] : bytes_of_tag) {
+    const auto& [sent, received] = bytes;
+    if (sent.size() != received.size())
+      return fmt::format("with tag {} there are {} sends and {} receives", tag, sent.size(), received.size());
+    for (std::size_t i = 0; i < sent.size(); ++i)
+      if (sent[i] != received[i])
+        return fmt::format("number {} with tag {} is sent with {} bytes and received with {}", i + 1, tag, sent[i],
+                           received[i]);
+  }
+  return "";
 }
 
 }  // namespace manyworlds::experiments::graphs

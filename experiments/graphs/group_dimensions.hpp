@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace manyworlds::experiments::graphs {
@@ -24,5 +25,8 @@ struct Lanes {
   std::vector<std::uint32_t> of_sends, of_receives;
 };
 Lanes lanes_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& receives);
+
+/// Returns the first thing in which sends and receives that do not match differ, by the smallest tag.
+std::string mismatch_of(const std::vector<PairEnd>& sends, const std::vector<PairEnd>& receives);
 
 }  // namespace manyworlds::experiments::graphs

@@ -171,7 +171,8 @@ TEST_CASE("a job whose ranks do not meet is refused") {
     return GraphNode{0, "c", {}, GroupCall{0, core::collective::Kind::all_reduce, bytes}, kNoResource, 0};
   };
   CHECK(error({{transfer(0, 1, false, 1)}, {transfer(0, 0, true, 2)}}) ==
-        "job: 1 sends of rank 0 to rank 1 do not match 1 receives there by tag and bytes");
+        "job: 1 sends of rank 0 to rank 1 do not match 1 receives there by tag and bytes: with tag 1 there are 1 sends "
+        "and 0 receives");
   CHECK(error({{transfer(0, 0, false, 1)}, {kernel(0, 1)}}) == "g: node 0 is a transfer of rank 0 with rank 0 of 2");
   CHECK(error({{call(8)}, {call(16)}}).find("job: ranks 0 and 1 do not do the same") == 0);
   CHECK(error({{call(8)}, {call(8)}, {call(8)}}).find("a group that rank 2 is not in") != std::string::npos);
