@@ -281,10 +281,10 @@ void TraceBuilder::fail_without_ops() const {
     fail(
         "has timed events without categories ('cat'), so that it is none of PyTorch's profiler (Kineto): JAX and XLA, "
         "TensorFlow, Ascend's profiler and PyTorch before 1.8.1 write such traces, which are not read");
-  const std::string has = categories_.empty() ? "no timed event of the host either"
-                                              : fmt::format("categories {}", fmt::join(categories_, ", "));
+  const std::string has = categories_.empty() ? ", and no timed event of the host either"
+                                              : fmt::format(", but categories {}", fmt::join(categories_, ", "));
   fail(
-      fmt::format("has no operations of a device (categories kernel, gpu_memcpy, gpu_memset), but {}; profile with "
+      fmt::format("has no operations of a device (categories kernel, gpu_memcpy, gpu_memset){}; profile with "
                   "ProfilerActivity.CUDA on a rank with a GPU",
                   has));
 }

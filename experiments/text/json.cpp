@@ -71,7 +71,8 @@ json parse_json(std::string_view text, const std::string& name, std::size_t maxi
 }
 
 void JsonView::refuse(const std::string& expected) const {
-  throw InputError(fmt::format("'{}' must be {}, not {}", name_, expected, value_.type_name()));
+  throw InputError(
+      fmt::format("'{}' must be {}, not {}", name_, expected, value_.is_number() ? value_.dump() : value_.type_name()));
 }
 
 JsonView JsonView::at(const char* member) const {

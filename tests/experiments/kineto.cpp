@@ -246,6 +246,9 @@ TEST_CASE("what is wrong with a trace is said") {
   CHECK(error_of({R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"k","ts":1,"dur":1}]})"}) ==
         "rank-0.json: has no operations of a device (categories kernel, gpu_memcpy, gpu_memset), but categories "
         "cpu_op; profile with ProfilerActivity.CUDA on a rank with a GPU");
+  CHECK(error_of({R"({"traceEvents":[]})"}) ==
+        "rank-0.json: has no operations of a device (categories kernel, gpu_memcpy, gpu_memset), and no timed event of "
+        "the host either; profile with ProfilerActivity.CUDA on a rank with a GPU");
   CHECK(error_of({good.substr(0, good.size() / 2)}).find("rank-0.json: is torn: its JSON ends at byte ") == 0);
   CHECK(error_of({good.substr(0, good.size() / 2)}).find("(line 5, column ") != std::string::npos);
   CHECK(error_of({"{\"traceEvents\": [}"}).find("rank-0.json: is no JSON at byte 18 (line 1, column 18)") == 0);
