@@ -47,7 +47,18 @@ std::string difference(const Calls& one, const Calls& other) {
     if (!is_same(*one[i], *other[i]))
       return fmt::format("number {} there is {} of the one and {} of the other", i + 1, text_of(*one[i]),
                          text_of(*other[i]));
-  return one.size() == other.size() ? "" : fmt::format("they do {} and {} there", one.size(), other.size());
+  if (one.size() == other.size()) return "";
+  return fmt::format("the one has {} operations there and the other {}", one.size(), other.size());
+}
+
+/// The same of what a sender sends and a receiver receives.
+std::string difference_of_ends(const Calls& sends, const Calls& receives) {
+  for (std::size_t i = 0; i < std::min(sends.size(), receives.size()); ++i)
+    if (sends[i]->bytes != receives[i]->bytes)
+      return fmt::format("number {} is sent with {} bytes and received with {}", i + 1, sends[i]->bytes,
+                         receives[i]->bytes);
+  if (sends.size() == receives.size()) return "";
+  return fmt::format("there are {} sends and {} receives", sends.size(), receives.size());
 }
 
 /// Compares the members of groups; equal pairs of programs once.
@@ -58,19 +69,24 @@ class GroupComparison {
     known_.resize(programs.ranks.dimensions.size());
   }
 
-  void check(const core::workload::GivenGroup& group) {
+  /// `line`: of the group; 0: not known.
+  void check(const core::workload::GivenGroup& group, int line) {
     const bool is_pair = programs_.ranks.dimensions[group.dimension].kind != core::workload::DimensionKind::groups;
     const std::uint32_t first = program_of(group.ranks[0]);
     for (std::size_t i = 1; i < group.ranks.size(); ++i) {
       const std::uint32_t other = program_of(group.ranks[i]);
       if ((first == other && !is_pair) || !known_[group.dimension].emplace(first, other).second) continue;
-      const std::string differs =
-          difference(calls_[first].of(group.dimension, false), calls_[other].of(group.dimension, is_pair));
-      if (!differs.empty())
-        throw core::InputError(
-            fmt::format("ranks {} and {} do not do the same in their group of dimension '{}': {}", group.ranks[0],
-                        group.ranks[i], programs_.ranks.dimensions[group.dimension].name, differs),
-            name_);
+      const Calls &of_first = calls_[first].of(group.dimension, false),
+                  &of_other = calls_[other].of(group.dimension, is_pair);
+      const std::string differs = is_pair ? difference_of_ends(of_first, of_other) : difference(of_first, of_other);
+      if (differs.empty()) continue;
+      const std::string& dimension = programs_.ranks.dimensions[group.dimension].name;
+      const std::string what = is_pair
+                                   ? fmt::format("rank {} does not send what rank {} receives in dimension '{}'",
+                                                 group.ranks[0], group.ranks[i], dimension)
+                                   : fmt::format("ranks {} and {} do not do the same in their group of dimension '{}'",
+                                                 group.ranks[0], group.ranks[i], dimension);
+      throw core::InputError(fmt::format("{}: {}", what, differs), name_, line);
     }
     for (std::size_t i = 0; i < group.ranks.size(); ++i)
       members_.emplace(group.ranks[i], group.dimension, is_pair && i == 1);
@@ -101,9 +117,11 @@ class GroupComparison {
 
 }  // namespace
 
-void check_communication(const StreamPrograms& programs, const std::string& name) {
+void check_communication(const StreamPrograms& programs, const std::string& name,
+                         const std::vector<int>& lines_of_groups) {
   GroupComparison comparison(programs, name);
-  for (const core::workload::GivenGroup& group : programs.ranks.groups) comparison.check(group);
+  for (std::size_t i = 0; i < programs.ranks.groups.size(); ++i)
+    comparison.check(programs.ranks.groups[i], lines_of_groups.empty() ? 0 : lines_of_groups.at(i));
   comparison.check_alone();
 }
 

@@ -68,13 +68,13 @@ class Reader {
     try {
       const json value = json::parse(text);
       if (!value.is_object()) throw InputError("every line must be an object");
+      if (has_header_) ++lines_;
       read(value);
     } catch (const json::exception&) {
       throw InputError(
           fmt::format("bad JSON, where a whole object must stand in one line: {}", std::string(text.substr(0, 60))),
           name_, number);
     } catch (const InputError& error) {
-      if (has_header_) ++lines_;
       if (error.located()) throw;
       throw InputError(error.what(), name_, number);
     }
@@ -98,18 +98,19 @@ class Reader {
 
   StreamPrograms finish() {
     if (!has_header_) throw InputError(fmt::format("is empty; the first line must have '{}'", kHeader), name_);
-    if (result_.programs.empty()) throw InputError("has no program", name_);
-    end_program();
-    for (std::size_t rank = 0; rank < program_of_rank_.size(); ++rank)
-      result_.ranks.program_of_rank.push_back(program_of_rank_[rank]);
-    core::workload::check_ranks(result_.ranks, result_.programs.size(), name_);
-    check_gpus();
     if (expected_lines_ && *expected_lines_ != lines_)
       throw InputError(fmt::format("has {} lines behind the first, whose 'lines' is {}: it was cut, or 'lines' must "
                                    "follow what was changed",
                                    lines_, *expected_lines_),
                        name_);
-    check_communication(result_, name_);
+    if (result_.programs.empty()) throw InputError("has no program", name_);
+    end_program();
+    for (std::size_t rank = 0; rank < program_of_rank_.size(); ++rank)
+      result_.ranks.program_of_rank.push_back(program_of_rank_[rank]);
+    check_groups();
+    core::workload::check_ranks(result_.ranks, result_.programs.size(), name_);
+    check_gpus();
+    check_communication(result_, name_, lines_of_groups_);
     return std::move(result_);
   }
 
@@ -170,6 +171,7 @@ class Reader {
     has_header_ = true;
     if (const std::int64_t version = line.at(kHeader).whole(); version != kVersion)
       throw InputError(fmt::format("'{}' must be {}, not {}", kHeader, kVersion, version));
+    if (const auto value = line.find("lines")) expected_lines_ = value->whole(0);
     if (const auto value = line.find("name")) result_.name = value->text();
     if (const auto value = line.find("origin")) result_.origin = value->text();
     if (const auto value = line.find("gpu")) result_.gpu = value->text();
@@ -177,7 +179,6 @@ class Reader {
     if (const auto value = line.find("notes"))
       value->for_each([&](const JsonView& note) { result_.notes.push_back(note.text()); });
     if (const auto value = line.find("slowdown")) slowdown(*value);
-    if (const auto value = line.find("lines")) expected_lines_ = value->whole(0);
     if (const auto value = line.find("synchronised")) result_.is_synchronised = value->boolean();
     if (const auto value = line.find("gpu_of_rank")) result_.ranks.gpu_of_rank = ranks_of(*value);
   }
@@ -208,6 +209,7 @@ class Reader {
     const std::uint32_t dimension = dimension_of(line.at("groups").text());
     line.at("ranks").for_each([&](const JsonView& ranks) {
       result_.ranks.groups.push_back({dimension, ranks_of(ranks)});
+      lines_of_groups_.push_back(line_);
     });
   }
 
@@ -420,6 +422,15 @@ class Reader {
     program.allocations.push_back({static_cast<std::uint32_t>(program.ops.size()), bytes});
   }
 
+  void check_groups() const {
+    for (std::size_t i = 0; i < result_.ranks.groups.size(); ++i)
+      for (const std::uint32_t rank : result_.ranks.groups[i].ranks)
+        if (rank >= program_of_rank_.size())
+          throw InputError(fmt::format("rank {} of a group has no program: ranks are 0 to {}", rank,
+                                       static_cast<std::int64_t>(program_of_rank_.size()) - 1),
+                           name_, lines_of_groups_[i]);
+  }
+
   void check_gpus() const {
     const auto& gpus = result_.ranks.gpu_of_rank;
     if (gpus.empty()) return;
@@ -431,10 +442,13 @@ class Reader {
   const std::string& name_;
   int line_ = 0;
   bool has_header_ = false;
+  std::int64_t lines_ = 0;                      // behind the header
+  std::optional<std::int64_t> expected_lines_;  // as the header says
   StreamPrograms result_;
   Names names_{result_.names};
   std::map<std::string, std::size_t> dimensions_, streams_;
   std::vector<std::uint32_t> program_of_rank_;
+  std::vector<int> lines_of_groups_;
   std::map<std::int64_t, std::vector<std::uint32_t>> events_;    // the operations that are waited for
   std::map<std::uint32_t, std::vector<std::uint32_t>> waiting_;  // by stream: what its next operation waits for
   std::map<std::uint32_t, std::uint32_t> last_on_;               // by stream
@@ -448,8 +462,6 @@ bool is_program_file(std::string_view text) {
   return text.starts_with('{') && text.substr(0, line).find(fmt::format("\"{}\"", kHeader)) != std::string_view::npos;
 }
 
-  std::int64_t lines_ = 0;                      // behind the header
-  std::optional<std::int64_t> expected_lines_;  // as the header says
 std::string measured_gpu(std::string_view text, const std::string& name) {
   Reader reader(name);
   reader.line(text.substr(0, text.find('\n')), 1);

@@ -243,7 +243,8 @@ TEST_CASE("what is wrong in a program file is said with its line") {
     CHECK(error.find(says) != std::string::npos);
   };
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"8\"}", "has no stream '8'");
-  bad("{\"kernel\":\"k\",\"us\":-1,\"stream\":\"7\"}", "'us' must be a number of at least 0");
+  bad("{\"kernel\":\"k\",\"us\":-1,\"stream\":\"7\"}", "'us' must be a number of at least 0, not -1");
+  bad("{\"kernel\":\"k\",\"us\":\"1\",\"stream\":\"7\"}", "'us' must be a number of at least 0, not string");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"after\":[0]}", "comes after 0, which is not before it");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"7\",\"afer\":[0]}", "has no member 'afer'; did you mean 'after'?");
   bad("{\"kernel\":\"k\",\"us\":1,\"stream\":\"main\"}", "is a host stream");
@@ -277,12 +278,20 @@ TEST_CASE("members of a group that do not do the same in it are told apart") {
   const std::string other = "{\"program\":\"second\",\"ranks\":\"1\",\"streams\":[\"7\"]}\n";
   CHECK(refusal_of(kHead + reduce + other + reduce) == "no error");
   CHECK(refusal_of(kHead + reduce + reduce + other + reduce) ==
-        "p.jsonl: ranks 0 and 1 do not do the same in their group of dimension 'all': they do 2 and 1 there");
+        "p.jsonl:4: ranks 0 and 1 do not do the same in their group of dimension 'all': the one has 2 operations there "
+        "and the other 1");
   CHECK(
       refusal_of(kHead + reduce + other + larger).find("all_reduce of 4096 bytes of the one and all_reduce of 4097") !=
       std::string::npos);
-  CHECK(refusal_of(kHead + "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other).find("they do 1 and 0") !=
-        std::string::npos);
+  const std::string send = "{\"send\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n";
+  CHECK(refusal_of(kHead + send + other) ==
+        "p.jsonl:5: rank 0 does not send what rank 1 receives in dimension 'next': there are 1 sends and 0 receives");
+  CHECK(refusal_of(kHead + send + other + "{\"receive\":\"next\",\"bytes\":2,\"stream\":\"7\"}\n") ==
+        "p.jsonl:5: rank 0 does not send what rank 1 receives in dimension 'next': number 1 is sent with 1 bytes and "
+        "received with 2");
+  std::string far = kHead + reduce + other + reduce;
+  far.replace(far.find("[[0,1]]"), 7, "[[0,5]]");
+  CHECK(refusal_of(far) == "p.jsonl:4: rank 5 of a group has no program: ranks are 0 to 1");
   CHECK(refusal_of(kHead + "{\"receive\":\"next\",\"bytes\":1,\"stream\":\"7\"}\n" + other)
             .find("rank 0 receives in dimension 'next', in which it has no group") != std::string::npos);
 }
