@@ -228,6 +228,8 @@ TEST_CASE("a network is told as a cluster of ours, with its rates in powers of t
 
 TEST_CASE("what is wrong in ASTRA-sim's files is said with the key and what would be right") {
   const auto system = [](const std::string& text) { return error_of([&] { parse_system_file(text, "s.json"); }); };
+  CHECK(system("# of ASTRA-sim\ntopology: [Ring]\n") ==
+        "s.json: must be ASTRA-sim's system file, an object of JSON; its network file is for --astra-network");
   CHECK(system("{\"L\": ").find("s.json:1:7: bad JSON: ") == 0);
   CHECK(system("[]") == "s.json: must be an object of keys and values");
   CHECK(system(with(R"("endpoint-dely": 1)")) ==

@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "experiments/astra_sim/files/json_keys.hpp"
+#include "experiments/text/text.hpp"
 
 namespace manyworlds::experiments::astra_sim {
 namespace {
@@ -134,6 +135,9 @@ std::vector<std::string> known_keys() {
 }  // namespace
 
 System parse_system_file(std::string_view text, const std::string& name) {
+  if (import::trimmed(text, " \t\r\n").find_first_of("{[") != 0)
+    throw core::InputError(
+        "must be ASTRA-sim's system file, an object of JSON; its network file is for --astra-network", name);
   const JsonKeys keys(text, name);
   keys.check(known_keys(), "ASTRA-sim's system file");
   System system;
