@@ -155,6 +155,11 @@ programs::Imported read_any(const std::vector<std::string>& paths, const AnyOpti
   }
   if (paths.size() > 1 && !format->has_file_per_rank)
     throw core::InputError(fmt::format("is {}, which is read alone", format->name), paths.front());
+  for (const std::string& path : paths)
+    if (const Format* other = format_of(path); other != nullptr && other != format)
+      throw core::InputError(fmt::format("is {}, and {} is {}: files of one format are read together", other->name,
+                                         paths.front(), format->name),
+                             path);
   return format->read(paths, options);
 }
 

@@ -39,7 +39,7 @@ std::string_view format_name(const std::string& path);
 /// recorder or logs of NCCL's Inspector, one per rank; records of a captured program, or their folder; the traces of
 /// Chakra, by their prefix, their first one or all of them; a workload of SimAI, a table of AICB, a schedule of GOAL,
 /// an algorithm of MSCCL, or our own program file. Throws core::InputError for what its reader refuses, for several
-/// files of a format that has one, and for a format that is none of these.
+/// files of a format that has one, for files of several formats, and for a format that is none of these.
 programs::Imported read_any(const std::vector<std::string>& paths, const AnyOptions& options);
 
 }  // namespace manyworlds::experiments::traces

@@ -61,6 +61,13 @@ TEST_CASE("a file that is not read says what it is, or why it cannot be") {
   CHECK(said("a.zip", "PK\x03\x04").ends_with("a.zip: is an archive of zip: unpack it, and give the files in it"));
   CHECK(said("torn.json.gz", "\x1f\x8b\x08and nothing").find("compressed data are damaged") != std::string::npos);
   CHECK(said("own.json", "{}").find("is none of a program file, records") != std::string::npos);
+  folder.put("p.jsonl", "{\"manyworlds_program\":1}\n");
+  folder.put("rank-0.json", R"({"schemaVersion":1,"traceEvents":[]})");
+  const std::string program = (folder / "p.jsonl").string(), trace = (folder / "rank-0.json").string();
+  CHECK(error_of([&] {
+          traces::read_any({trace, program}, {});
+        }) == program + ": is a program file, and " + trace +
+                  " is traces of PyTorch's profiler: files of one format are read together");
   CHECK(error_of([&] {
           traces::read_any({(folder / "none.json").string()}, {});
         }).ends_with("none.json: cannot be read: No such file or directory"));
