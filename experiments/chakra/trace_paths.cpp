@@ -54,6 +54,10 @@ std::string path_of(const std::string& prefix, std::uint32_t rank) {
   return fmt::format("{}.{}{}", prefix, rank, kEnding);
 }
 
+std::string groups_path_of(const std::string& prefix) {
+  return prefix + ".groups.json";
+}
+
 std::uint32_t count_traces(const std::string& prefix) {
   std::uint32_t files = 0;
   std::error_code error;

@@ -10,6 +10,9 @@ namespace manyworlds::experiments::chakra {
 /// Returns the path of the trace of a rank.
 std::string path_of(const std::string& prefix, std::uint32_t rank);
 
+/// Returns the path of the groups' file that is written beside traces: PREFIX.groups.json.
+std::string groups_path_of(const std::string& prefix);
+
 /// Returns how many traces there are at a prefix, from PREFIX.0.et on. Throws InputError if there is none, and if there
 /// is one of a later rank behind one that is missing.
 std::uint32_t count_traces(const std::string& prefix);

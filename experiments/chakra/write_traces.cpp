@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/programs/written_account.hpp"
 
 namespace manyworlds::experiments::chakra {
@@ -241,10 +242,6 @@ Trace trace_of_rank(const WrittenTraces& written, const programs::StreamPrograms
   return trace;
 }
 
-std::string groups_path_of(const std::string& prefix) {
-  return prefix + ".groups.json";
-}
-
 std::vector<std::string> write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix) {
   const auto write = [](const std::string& path, const std::string& bytes) {
     std::ofstream file(path, std::ios::binary);
@@ -253,7 +250,7 @@ std::vector<std::string> write_trace_files(const programs::StreamPrograms& progr
   };
   WrittenTraces written = write_traces(programs, prefix);
   for (std::uint32_t rank = 0; rank < written.of_rank.size(); ++rank)
-    write(fmt::format("{}.{}.et", prefix, rank), trace_bytes(trace_of_rank(written, programs, rank)));
+    write(path_of(prefix, rank), trace_bytes(trace_of_rank(written, programs, rank)));
   write(groups_path_of(prefix), written.groups);
   return std::move(written.account);
 }

@@ -28,9 +28,6 @@ WrittenTraces write_traces(const programs::StreamPrograms& programs, const std::
 /// Returns the trace of a rank: that of its program, with its own groups and peers.
 Trace trace_of_rank(const WrittenTraces& written, const programs::StreamPrograms& programs, std::uint32_t rank);
 
-/// Returns where the groups' file of the traces at a prefix is written: PREFIX.groups.json.
-std::string groups_path_of(const std::string& prefix);
-
 /// Writes PREFIX.0.et, PREFIX.1.et, ..., and PREFIX.groups.json, and returns the account. Throws core::IoError.
 std::vector<std::string> write_trace_files(const programs::StreamPrograms& programs, const std::string& prefix);
 

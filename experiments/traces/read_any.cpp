@@ -8,7 +8,6 @@
 
 #include "core/base/error.hpp"
 #include "experiments/chakra/trace_paths.hpp"
-#include "experiments/chakra/write_traces.hpp"
 #include "experiments/goal/goal_file.hpp"
 #include "experiments/kineto/read_kineto.hpp"
 #include "experiments/msccl/algorithm.hpp"

@@ -13,6 +13,7 @@
 #include "core/step/layout/as_given.hpp"
 #include "core/step/run/simulation_context.hpp"
 #include "experiments/catalog/catalog.hpp"
+#include "experiments/chakra/trace_paths.hpp"
 #include "experiments/chakra/write_traces.hpp"
 #include "experiments/edits/edited.hpp"
 #include "experiments/edits/replicas.hpp"
@@ -247,13 +248,14 @@ std::vector<Written> write_programs(const StreamPrograms& programs, const cxxopt
   }
   if (parsed.count("chakra") > 0) {
     const auto prefix = parsed["chakra"].as<std::string>();
-    std::vector<std::string> account = experiments::chakra::write_trace_files(programs, prefix);
+    namespace chakra = experiments::chakra;
+    std::vector<std::string> account = chakra::write_trace_files(programs, prefix);
     const std::size_t ranks = programs.ranks.program_of_rank.size();
-    all.push_back(
-        {"Chakra",
-         fmt::format("{}.0.et{}, and {}", prefix, ranks > 1 ? fmt::format(" to {}.{}.et", prefix, ranks - 1) : "",
-                     experiments::chakra::groups_path_of(prefix)),
-         std::move(account)});
+    all.push_back({"Chakra",
+                   fmt::format("{}{}, and {}", chakra::path_of(prefix, 0),
+                               ranks > 1 ? " to " + chakra::path_of(prefix, static_cast<std::uint32_t>(ranks - 1)) : "",
+                               chakra::groups_path_of(prefix)),
+                   std::move(account)});
   }
   return all;
 }
