@@ -128,6 +128,12 @@ struct SortOrder {
   bool descending;
 };
 
+constexpr const char* kStepTime = "step_time_s";
+
+bool has_value(const Column& column, const std::vector<std::size_t>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return !std::isnan(column.number_at(row)); });
+}
+
 SortOrder sort_order_of(const std::string& by, const Table& experiments) {
   const bool ascending = by.ends_with(" asc"), descending = by.ends_with(" desc");
   const std::string name = by.substr(0, by.size() - (ascending ? 4 : descending ? 5 : 0));
@@ -153,26 +159,31 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;
   const Condition condition(options.where, experiments);
-  const SortOrder sort_order = sort_order_of(options.by, experiments);
+  SortOrder sort_order = sort_order_of(options.by, experiments);
   const Column& id = require_column("id", experiments, "results");
   const Column& status = require_column("status", experiments, "results");
   const bool ran_only = !condition.mentions("status");
 
   Ranking ranking;
-  ranking.by = sort_order.column->name;
-  ranking.descending = sort_order.descending;
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < experiments.rows(); ++row) {
     if (ran_only && status.text_at(row) != "ran") {
       ++ranking.did_not_run;
     } else if (!condition.matches(row)) {
       ++ranking.filtered_out;
-    } else if (std::isnan(sort_order.column->number_at(row))) {
-      ++ranking.without_value;
     } else {
       rows.push_back(row);
     }
   }
+  if (const Column* time = experiments.find(kStepTime);
+      time != nullptr && !has_value(*sort_order.column, rows) && has_value(*time, rows)) {
+    ranking.instead_of = sort_order.column->name;
+    sort_order = sort_order_of(kStepTime, experiments);
+  }
+  ranking.by = sort_order.column->name;
+  ranking.descending = sort_order.descending;
+  ranking.without_value =
+      std::erase_if(rows, [&](std::size_t row) { return std::isnan(sort_order.column->number_at(row)); });
   ranking.candidates = rows.size();
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     const double left = sort_order.column->number_at(a), right = sort_order.column->number_at(b);

@@ -40,6 +40,7 @@ struct Ranking {
   };
   std::string by;
   bool descending = true;
+  std::string instead_of;         // the column that was asked for, where no row has a value in it: then by step_time_s
   std::vector<Row> rows;          // at most k, best first; ties in the order of ids
   std::string common_settings;    // the settings that are equal in all listed rows: "tp=8"; empty for a single row
   std::size_t candidates = 0;     // rows that could be ranked
@@ -61,7 +62,8 @@ std::string unclear_order_note(const Ranking& ranking);
 /// Fills in Ranking::common_settings and Row::distinct_settings for the listed rows.
 void fill_differences(const Results& results, Ranking& ranking);
 
-/// Throws InputError for an unknown column (naming the nearest), a text column, an invalid condition, or k < 1.
+/// Ranks by the step time where no row that could be ranked has a value in the column. Throws InputError for an unknown
+/// column (naming the nearest), a text column, an invalid condition, or k < 1.
 Ranking rank_experiments(const Results& results, const TopOptions& options);
 
 /// A ranking as cells of text; the first line holds the titles.

@@ -120,6 +120,7 @@ std::string footer(const Results& results, const Ranking& ranking) {
   std::string text = fmt::format("{} of {} {}, by {} ({} first)", ranking.rows.size(), ranking.candidates,
                                  core::plural(ranking.candidates, "experiment"), ranking.by,
                                  ranking.descending ? "largest" : "smallest");
+  if (!ranking.instead_of.empty()) text += fmt::format(", as none has a value of {}", ranking.instead_of);
   if (ranking.did_not_run > 0) text += fmt::format("; {} did not run", ranking.did_not_run);
   if (ranking.filtered_out > 0) text += fmt::format("; {} outside the condition", ranking.filtered_out);
   if (ranking.without_value > 0) text += fmt::format("; {} without a value", ranking.without_value);
@@ -276,13 +277,14 @@ std::string render_json(const Results& results, const Ranking& ranking) {
     for (const Column& column : results.experiments.columns) object["columns"][column.name] = value_at(column, row.row);
     rows.push_back(std::move(object));
   }
-  const Json all = {{"by", ranking.by},
-                    {"descending", ranking.descending},
-                    {"candidates", ranking.candidates},
-                    {"did_not_run", ranking.did_not_run},
-                    {"filtered_out", ranking.filtered_out},
-                    {"without_value", ranking.without_value},
-                    {"rows", rows}};
+  Json all = {{"by", ranking.by},
+              {"descending", ranking.descending},
+              {"candidates", ranking.candidates},
+              {"did_not_run", ranking.did_not_run},
+              {"filtered_out", ranking.filtered_out},
+              {"without_value", ranking.without_value}};
+  if (!ranking.instead_of.empty()) all["instead_of"] = ranking.instead_of;
+  all["rows"] = std::move(rows);
   // A label that is not valid UTF-8 must not prevent the output.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

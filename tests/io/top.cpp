@@ -198,6 +198,30 @@ TEST_CASE("a ranking that cannot be made is bad input") {
   CHECK_THROWS_AS(rank_experiments(Results{}, {}), core::InputError);
 }
 
+TEST_CASE("where no experiment has a value of the column, the step time ranks them, and the table says so") {
+  Results results;
+  results.experiments.columns = {
+      {"id", "", "", std::vector<std::int64_t>{0, 1, 2}},
+      {"status", "", "", std::vector<std::string>{"ran", "ran", "failed"}},
+      {"step_time_s", "s", "", std::vector<double>{2, 1, std::nan("")}},
+      {"tokens_per_s_per_gpu", "tokens/s", "", std::vector<double>{std::nan(""), std::nan(""), std::nan("")}}};
+  const Ranking ranking = rank_experiments(results, {2, "tokens_per_s_per_gpu desc", ""});
+  REQUIRE(ranking.rows.size() == 2);
+  CHECK(ranking.rows[0].row == 1);
+  CHECK_THAT(render_text(results, ranking),
+             Catch::EndsWith("2 of 2 experiments, by step_time_s (smallest first), as none has a value of "
+                             "tokens_per_s_per_gpu; 1 did not run\n"));
+  const auto json = nlohmann::json::parse(render_json(results, ranking));
+  CHECK(json.at("by") == "step_time_s");
+  CHECK(json.at("instead_of") == "tokens_per_s_per_gpu");
+
+  std::get<std::vector<double>>(results.experiments.columns[3].values)[0] = 5;  // one has: the other is left out
+  const Ranking asked = rank_experiments(results, {2, "tokens_per_s_per_gpu", ""});
+  CHECK(asked.rows.size() == 1);
+  CHECK(asked.without_value == 1);
+  CHECK(asked.instead_of.empty());
+}
+
 TEST_CASE("the table is aligned, in units a person reads, and says what it left out") {
   Results results = sample_results();
   std::get<1>(results.experiments.columns[4].values)[9] = 0.0123456;

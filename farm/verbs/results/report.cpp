@@ -35,13 +35,12 @@ io::LaunchText launch_of_best(const std::filesystem::path& run, const io::Result
 
 int run_report(const Invocation& invocation) {
   cxxopts::Options options("manyworlds report", "A run as one self-contained HTML page.");
-  const io::TopOptions defaults;
   options.add_options()("run", "a run directory or its results.h5", cxxopts::value<std::string>())(
       "o,output", "the file; default: report.html (or .md) beside results.h5", cxxopts::value<std::string>(), "FILE")(
       "md", "as Markdown, with pictures beside it as SVG")("k", "how many of the best",
                                                            cxxopts::value<std::int64_t>()->default_value("20"), "N")(
-      "by", "the column to rank by; may end in ' asc' or ' desc'",
-      cxxopts::value<std::string>()->default_value(defaults.by), "COLUMN");
+      "by", "the column to rank by; may end in ' asc' or ' desc'; default: the sweep's objective",
+      cxxopts::value<std::string>(), "COLUMN");
   options.parse_positional({"run"});
   options.positional_help("RUN");
   const auto parsed = parse(options, invocation.arguments);
@@ -49,7 +48,9 @@ int run_report(const Invocation& invocation) {
   const bool markdown = parsed->count("md") > 0;
   const std::filesystem::path results_file = io::results_path(required(*parsed, "run"));
   const io::Results results = io::read_results(results_file);
-  const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), ""};
+  const std::string by = parsed->count("by") > 0 ? required(*parsed, "by")
+                                                 : objective_of_run(required(*parsed, "run"), io::TopOptions().by);
+  const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), by, ""};
   const io::LaunchText launch = launch_of_best(required(*parsed, "run"), results, top);
   const std::filesystem::path file = parsed->count("output") > 0
                                          ? std::filesystem::path(required(*parsed, "output"))

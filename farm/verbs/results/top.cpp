@@ -69,8 +69,8 @@ int run_top(const Invocation& invocation) {
   const io::TopOptions defaults;
   options.add_options()("run", "a run directory or its results.h5", cxxopts::value<std::string>())(
       "k", "how many", cxxopts::value<std::int64_t>()->default_value(std::to_string(defaults.k)), "N")(
-      "by", "the column to rank by; may end in ' asc' or ' desc'",
-      cxxopts::value<std::string>()->default_value(defaults.by),
+      "by", "the column to rank by; may end in ' asc' or ' desc'; default: the sweep's objective",
+      cxxopts::value<std::string>(),
       "COLUMN")("where", "only these, as in 'memory_peak_bytes < 80GiB and tp * pp <= 8'",
                 cxxopts::value<std::string>()->default_value(""), "CONDITION")("json", "all columns of each, as JSON");
   add_emit_options(options, "the first of these");
@@ -88,9 +88,10 @@ int run_top(const Invocation& invocation) {
     if (parsed->count(name) > 0 && !emit_options.any())
       throw core::InputError("belongs to --emit TARGET", std::string("--") + name);
   const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
-  const io::Ranking ranking = io::rank_experiments(
-      results,
-      {(*parsed)["k"].as<std::int64_t>(), (*parsed)["by"].as<std::string>(), (*parsed)["where"].as<std::string>()});
+  const std::string by =
+      parsed->count("by") > 0 ? required(*parsed, "by") : objective_of_run(required(*parsed, "run"), defaults.by);
+  const io::Ranking ranking =
+      io::rank_experiments(results, {(*parsed)["k"].as<std::int64_t>(), by, (*parsed)["where"].as<std::string>()});
   const bool asked = parsed->count("by") + parsed->count("where") > 0;
   if (parsed->count("json") > 0)
     std::cout << io::render_json(results, ranking);
