@@ -35,6 +35,7 @@ struct Selection {
   std::vector<std::uint32_t> ranks;        // empty: all
   std::vector<std::uint32_t> occurrences;  // of what all else selects in a rank's program, from 0; empty: all
   bool is_last = false;                    // the last of them alone
+  int line = 0;                            // of the file
   bool operator==(const Selection&) const = default;
 };
 
@@ -109,6 +110,8 @@ struct Edits {
 
 /// Returns the word for an action in files and accounts.
 const char* name_of(const Action& action);
+/// Returns the key of a selection that says its kind, but for OpKind::recorded, which has none.
+const char* name_of(OpKind kind);
 
 /// Parses a file of edits (docs/edits.md). Throws core::InputError with file and line for what is none.
 Edits parse_edits(std::string_view text, const std::string& name);

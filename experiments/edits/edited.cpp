@@ -1,9 +1,15 @@
 #include "experiments/edits/edited.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "core/base/error.hpp"
 #include "experiments/edits/make_edit.hpp"
+#include "experiments/edits/nothing_selected.hpp"
 #include "experiments/edits/replicas.hpp"
 #include "experiments/edits/select.hpp"
 #include "experiments/programs/check_communication.hpp"
@@ -59,6 +65,28 @@ std::string change_text(const char* what, double before, double after, const cha
   return fmt::format("; {} {:.6g} -> {:.6g}{}", what, before, after, unit);
 }
 
+/// Returns the names of the streams of all programs.
+std::set<std::string> streams_of(const StreamPrograms& all) {
+  std::set<std::string> names;
+  for (const programs::RankProgram& program : all.programs)
+    for (const programs::StreamInfo& stream : program.streams) names.insert(stream.name);
+  return names;
+}
+
+std::string new_streams_text(const std::set<std::string>& before, const std::set<std::string>& after) {
+  std::vector<std::string> added;
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
+  return added.empty() ? "" : fmt::format("; stream '{}' is new", fmt::join(added, "', '"));
+}
+
+/// Returns what waits for an operation that is moved or inserted; null if nothing does that a selection tells.
+const Selection* waiting_of(const Action& action) {
+  const auto* move = std::get_if<Move>(&action);
+  const auto* insert = std::get_if<Insert>(&action);
+  const std::optional<Selection>* before = move ? &move->before : insert ? &insert->before : nullptr;
+  return before != nullptr && *before ? &**before : nullptr;
+}
+
 class Editor {
  public:
   Editor(StreamPrograms& all, const std::string& name) : all_(all), name_(name) {}
@@ -68,8 +96,11 @@ class Editor {
       if (const auto* wider = std::get_if<Widen>(&edit.action))
         return fmt::format("{}:{}: widen: {}", name_, edit.line, widen(all_, wider->dimension, wider->factor));
       const Amount before = amount_of(all_);
+      const std::set<std::string> streams = streams_of(all_);
       double operations = 0;
       const std::vector<std::size_t> programs = separate(all_, edit.selection);
+      if (!std::holds_alternative<Hold>(edit.action)) need(edit.selection, programs);
+      if (const Selection* waiting = waiting_of(edit.action)) need(*waiting, programs);
       const std::vector<double> ranks = ranks_of(all_);  // which no edit changes
       for (const std::size_t program : programs) {
         const std::vector<std::uint32_t> ops = selected(all_, program, edit.selection);
@@ -78,15 +109,16 @@ class Editor {
         make_edit(all_, program, ops, edit.action);
       }
       if (operations == 0)
-        throw core::InputError(std::holds_alternative<Hold>(edit.action)
-                                   ? "no operation of these ranks says when it began; traces of PyTorch and Nsight "
-                                     "Systems do, and program files by 'began'"
-                                   : "selects no operation of any rank");
+        throw core::InputError(
+            "no operation of these ranks says when it began; traces of PyTorch and Nsight Systems do, and program "
+            "files "
+            "by 'began'");
       const Amount after = amount_of(all_);
-      return fmt::format("{}:{}: {}: {:.0f} operations selected{}{}{}", name_, edit.line, name_of(edit.action),
+      return fmt::format("{}:{}: {}: {:.0f} operations selected{}{}{}{}", name_, edit.line, name_of(edit.action),
                          operations, change_text("operations of all ranks", before.operations, after.operations, ""),
                          change_text("measured and host time", before.us * 1e-3, after.us * 1e-3, " ms"),
-                         change_text("bytes", before.bytes, after.bytes, ""));
+                         change_text("bytes", before.bytes, after.bytes, ""),
+                         new_streams_text(streams, streams_of(all_)));
     } catch (const core::InputError& error) {
       if (error.located()) throw;
       throw error.at(name_, edit.line);
@@ -94,6 +126,15 @@ class Editor {
   }
 
  private:
+  /// Throws where a selection is of no operation of these programs.
+  void need(const Selection& selection, const std::vector<std::size_t>& programs) const {
+    for (const std::size_t program : programs)
+      if (!selected(all_, program, selection).empty()) return;
+    throw core::InputError(
+        fmt::format("selects no operation of any rank: {}", nothing_selected(all_, programs, selection)), name_,
+        selection.line);
+  }
+
   StreamPrograms& all_;
   const std::string& name_;
 };

@@ -76,8 +76,16 @@ const Entry* kind_of(const Node& node) {
   return found;
 }
 
+/// Returns a list, as one text ("0-7,16") or one of YAML.
+std::string list_of(const Node& node, const char* key) {
+  if (node.kind != Node::Kind::sequence || node.items.empty()) return import::read_line(node, key);
+  std::vector<std::string> items;
+  for (const Node& item : node.items) items.push_back(import::read_line(item, key));
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
 void read_occurrences(const Node& node, Selection& selection) {
-  const std::string text = import::read_line(node, "occurrences");
+  const std::string text = list_of(node, "occurrences");
   selection.is_last = text == "last";
   if (selection.is_last) return;
   try {
@@ -89,7 +97,7 @@ void read_occurrences(const Node& node, Selection& selection) {
 
 std::vector<std::uint32_t> ranks_of(const Node& node, const char* key) {
   try {
-    std::vector<std::uint32_t> ranks = programs::parse_ranks(import::read_line(node, key));
+    std::vector<std::uint32_t> ranks = programs::parse_ranks(list_of(node, key));
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
@@ -101,10 +109,16 @@ std::vector<std::uint32_t> ranks_of(const Node& node, const char* key) {
 
 Selection selection_of(const Node& node) {
   const Entry* what = node.kind == Node::Kind::mapping ? kind_of(node) : nullptr;
+  if (what == nullptr && !node.entries.empty()) {
+    std::vector<std::string> known = words(kKinds);
+    known.insert(known.end(), {"stream", "ranks", "occurrences", "part", "gemm", "in", "name"});
+    import::check_keys(node, known, "a selection");
+  }
   if (what == nullptr)
     node.fail(fmt::format("a selection must be a mapping with one of {}, as in {{kernel: \"*gemm*\"}}, not {}",
                           fmt::join(kKinds, ", "), describe(node)));
   Selection selection;
+  selection.line = node.line;
   selection.kind = static_cast<OpKind>(std::find(kKinds.begin(), kKinds.end(), what->key) - kKinds.begin());
   selection.what = import::read_line(what->value, what->key);
   std::vector<std::string> keys{what->key, "stream", "ranks", "occurrences"};
@@ -293,8 +307,7 @@ Edit edit_of(const Node& node) {
   if (what == "bucket") edit.action = Bucket{whole(value, "bucket", kMaxBytes, "bytes")};
   if (what == "batch") edit.action = batch_of(value);
   if ((what == "fuse" || what == "batch") && edit.selection.kind != OpKind::kernel)
-    select->fail(fmt::format("'{}' is of kernels, and '{}' selects none", what,
-                             kKinds[static_cast<std::size_t>(edit.selection.kind)]));
+    select->fail(fmt::format("'{}' is of kernels, and '{}' selects none", what, name_of(edit.selection.kind)));
   if (what == "bucket" && edit.selection.kind != OpKind::collective) select->fail("'bucket' is of collectives");
   return edit;
 }
@@ -303,6 +316,10 @@ Edit edit_of(const Node& node) {
 
 const char* name_of(const Action& action) {
   return kActions[action.index()];
+}
+
+const char* name_of(OpKind kind) {
+  return kKinds.at(static_cast<std::size_t>(kind));
 }
 
 Edits parse_edits(std::string_view text, const std::string& name) {

@@ -19,45 +19,51 @@ using programs::KernelWork;
 using programs::StreamOp;
 using programs::StreamPrograms;
 
-/// Returns whether a shape is a matrix product of a pattern; any shape is of an empty one.
-bool is_product(const programs::KernelShape& shape, const std::string& pattern) {
-  if (pattern.empty()) return true;
-  if (!shape.gemm) return false;
-  return matches(pattern, fmt::format("{},{},{},{}", shape.gemm->m, shape.gemm->n, shape.gemm->k, shape.gemm->batch));
+OpKind kind_of(const StreamOp& op) {
+  if (std::holds_alternative<KernelWork>(op.work)) return OpKind::kernel;
+  if (std::holds_alternative<CopyWork>(op.work)) return OpKind::copy;
+  if (std::holds_alternative<HostWork>(op.work)) return OpKind::host;
+  const auto& call = std::get<Communication>(op.work);
+  if (call.kind != core::collective::Kind::send) return OpKind::collective;
+  return call.receives ? OpKind::receive : OpKind::send;
 }
 
-bool is_of_kind(const StreamOp& op, const StreamPrograms& all, const Selection& selection) {
-  const std::string& name = all.names[op.name];
-  const auto is = [&](std::string_view text) { return matches(selection.what, text); };
-  switch (selection.kind) {
-    case OpKind::kernel: {
-      const auto* kernel = std::get_if<KernelWork>(&op.work);
-      return kernel != nullptr && is(name) && matches(selection.part, core::workload::name_of(kernel->part)) &&
-             is_product(kernel->shape, selection.gemm);
-    }
-    case OpKind::copy: {
-      const auto* copy = std::get_if<CopyWork>(&op.work);
-      return copy != nullptr && is(programs::kDirections[static_cast<std::size_t>(copy->direction)]);
-    }
-    case OpKind::host:
-      return std::holds_alternative<HostWork>(op.work) && is(name);
-    case OpKind::recorded:
-      return op.began_us >= 0;
-    case OpKind::collective:
-    case OpKind::send:
-    case OpKind::receive:
-      break;
-  }
-  const auto* call = std::get_if<Communication>(&op.work);
-  if (call == nullptr) return false;
-  const std::string& dimension = all.ranks.dimensions[call->dimension].name;
-  if (call->kind == core::collective::Kind::send)
-    return selection.kind == (call->receives ? OpKind::receive : OpKind::send) && is(dimension);
-  return selection.kind == OpKind::collective && is(core::collective::name_of(call->kind)) &&
-         matches(selection.dimension, dimension);
+bool is_of_patterns(const StreamOp& op, const StreamPrograms& all, const Selection& selection) {
+  if (selection.kind == OpKind::recorded) return op.began_us >= 0;
+  if (kind_of(op) != selection.kind || !matches(selection.what, kind_text(all, op)) ||
+      !matches(selection.dimension, dimension_of(all, op)) || !matches(selection.part, part_of(op)))
+    return false;
+  if (selection.gemm.empty()) return true;
+  const std::string product = product_text(op);
+  return !product.empty() && matches(selection.gemm, product);
 }
 
 }  // namespace
+
+std::string_view kind_text(const StreamPrograms& all, const StreamOp& op) {
+  if (const auto* copy = std::get_if<CopyWork>(&op.work))
+    return programs::kDirections[static_cast<std::size_t>(copy->direction)];
+  const auto* call = std::get_if<Communication>(&op.work);
+  if (call == nullptr) return all.names[op.name];
+  return call->kind == core::collective::Kind::send ? dimension_of(all, op) : core::collective::name_of(call->kind);
+}
+
+std::string_view dimension_of(const StreamPrograms& all, const StreamOp& op) {
+  const auto* call = std::get_if<Communication>(&op.work);
+  return call == nullptr ? std::string_view() : all.ranks.dimensions[call->dimension].name;
+}
+
+std::string_view part_of(const StreamOp& op) {
+  const auto* kernel = std::get_if<KernelWork>(&op.work);
+  return kernel == nullptr ? std::string_view() : core::workload::name_of(kernel->part);
+}
+
+std::string product_text(const StreamOp& op) {
+  const auto* kernel = std::get_if<KernelWork>(&op.work);
+  if (kernel == nullptr || !kernel->shape.gemm) return "";
+  const programs::GemmShape& gemm = *kernel->shape.gemm;
+  return fmt::format("{},{},{},{}", gemm.m, gemm.n, gemm.k, gemm.batch);
+}
 
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t at = 0, from = 0, star = std::string_view::npos, after_star = 0;
@@ -80,7 +86,7 @@ std::vector<std::uint32_t> selected(const StreamPrograms& all, std::size_t numbe
   std::vector<std::uint32_t> found;
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const StreamOp& op = program.ops[i];
-    if (is_of_kind(op, all, selection) && matches(selection.stream, program.streams[op.stream].name) &&
+    if (is_of_patterns(op, all, selection) && matches(selection.stream, program.streams[op.stream].name) &&
         matches(selection.name, all.names[op.name]))
       found.push_back(i);
   }

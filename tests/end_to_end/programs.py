@@ -150,7 +150,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(self.rows("written", "step_time_s")[0][0], faster[0])
         (self.directory / "buckets.yaml").write_text("- select: {collective: all_gather}\n  bucket: 25MB\n")
         error = run("sweep", "edits.yaml", directory=self.directory, expect=2).stderr
-        self.assertIn("buckets.yaml:1: selects no operation of any rank", error)
+        self.assertIn("buckets.yaml:1: selects no operation of any rank: no 'collective' is 'all_gather'", error)
         (self.directory / "none.yaml").write_text(
             "name: none\nbase:\n  program: {replicas: 2}\n  model: llama2-7b\n  cluster: {like: dgx_h100_superpod, nodes: 1}\n"
             "  strategy: {global_batch: 8}\nobjective: step_time_s\n")

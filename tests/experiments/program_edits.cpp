@@ -383,6 +383,24 @@ TEST_CASE("operations are added as lines of the program file, after some and bef
             .find("ranks 0 and 1 do not do the same in their group of dimension 'dp'") != std::string::npos);
 }
 
+TEST_CASE("lists of ranks and of occurrences are texts or lists of YAML") {
+  for (const char* some : {"'0-1'", "[0, 1]", "['0-1']"})
+    CHECK(names(edited(fmt::format("- {{select: {{kernel: 'layer_*', occurrences: {0}, ranks: {0}}}, drop: true}}\n",
+                                   some))) == std::vector<std::string>{"all_reduce", "all_reduce", "layer_2",
+                                                                       "all_reduce", "layer_3", "all_reduce", "adam"});
+}
+
+TEST_CASE("a stream that an edit makes is told, and one that is there is not") {
+  StreamPrograms programs = parsed();
+  const auto account = make_edits(programs, parse_edits("- insert: {kernel: cast, us: 3, stream: comput}\n"
+                                                        "  before: {kernel: adam}\n"
+                                                        "- {select: {kernel: cast}, move: compute}\n",
+                                                        "e.yaml"));
+  REQUIRE(account.size() == 2);
+  CHECK(account[0].ends_with("; stream 'comput' is new"));
+  CHECK(account[1].find("is new") == std::string::npos);
+}
+
 TEST_CASE("replicas are the job that somebody would write down for more ranks") {
   StreamPrograms more = parsed(gradients("0-1", "[0,1]"));
   const std::vector<std::string> assumed = add_replicas(more, 4, "job");
@@ -437,14 +455,25 @@ TEST_CASE("what is wrong in a file of edits is said with its line") {
   wrong("- {insert: {kernel: k, us: 1, stream: compute}}\n", "'insert' must have 'after', 'before' or both");
   wrong("- {select: {stream: '*'}, drop: true}\n", "a selection must be a mapping with one of kernel");
   wrong("- {select: {kernel: '*', copy: '*'}, drop: true}\n", "make it two edits");
-  wrong("\n- {select: {kernal: '*'}, drop: true}\n", "e.yaml:2: a selection must be");
+  wrong("\n- {select: {kernal: '*'}, drop: true}\n", "e.yaml:2: unknown key 'kernal'; did you mean 'kernel'?");
   wrong("- {select: {kernel: '*', prt: x}, drop: true}\n", "unknown key 'prt'; did you mean 'part'?");
   wrong("- {select: {kernel: '*'}, drop: false}\n", "'drop' must be true");
   wrong("- {select: {kernel: '*'}, scale: {}}\n", "'scale' must have 'time', 'bytes', 'm', 'n', 'k' or 'batch'");
   wrong("- {select: {kernel: '*'}, scale: {time: -1}}\n", "time");
   wrong("- {select: {kernel: '*'}, scale: {bytes: 2}}\n", "'layer_0' of program 'p' has no bytes");
   wrong("- {select: {collective: '*'}, scale: {time: 2}}\n", "is simulated");
-  wrong("- {select: {kernel: gemm}, drop: true}\n", "e.yaml:1: selects no operation of any rank");
+  wrong("- {select: {kernel: gemm}, drop: true}\n",
+        "e.yaml:1: selects no operation of any rank: no 'kernel' is 'gemm'");
+  wrong("- {select: {kernel: adamm}, drop: true}\n", "no 'kernel' is 'adamm'; did you mean 'adam'?");
+  wrong("- {select: {copy: peer}, drop: true}\n", "there is no copy");
+  wrong("- {select: {collective: '*', in: tensor}, bucket: 5}\n", "no 'in' is 'tensor'; known are dp");
+  wrong("- {select: {kernel: 'l*', part: forward}, drop: true}\n", "no 'part' is 'forward'; known are backward");
+  wrong("- {select: {kernel: 'l*', occurrences: 9}, drop: true}\n", "no occurrence has such a number");
+  wrong("- insert: {kernel: cast, us: 3, stream: compute}\n  before:\n    {kernel: adamm}\n",
+        "e.yaml:3: selects no operation of any rank: no 'kernel' is 'adamm'");
+  wrong("- select: {kernel: layer_0}\n  move: other\n  before: {kernel: adam, stream: computer}\n",
+        "e.yaml:3: selects no operation of any rank: no 'stream' is 'computer'; did you mean 'compute'?");
+  wrong("- {select: {kernel: '*', ranks: []}, drop: true}\n", "'ranks' must be");
   wrong("- {select: {kernel: '*', ranks: '7'}, drop: true}\n", "'ranks' must be below 2");
   wrong("- {select: {kernel: '*', occurrences: x}, drop: true}\n", "'occurrences' must be first, last, or a list");
   wrong("- {select: {collective: '*'}, fuse: {}}\n", "'fuse' is of kernels");
