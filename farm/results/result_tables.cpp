@@ -154,9 +154,10 @@ void add_uncertainty(std::vector<Column>& to, const Rows& rows) {
 }
 
 void add_memory(std::vector<Column>& to, const Rows& rows) {
-  to.push_back(integer_column("memory_peak_bytes", "bytes",
-                              "peak memory of the rank that needs most, also where too much", rows,
-                              [](const Row& row) { return row.planned.memory.total(); }));
+  to.push_back(integer_column(
+      "memory_peak_bytes", "bytes",
+      "peak memory of the rank that needs most, also where too much; 0: programs that do not say what they allocate",
+      rows, [](const Row& row) { return row.planned.memory.total(); }));
   to.push_back(integer_column("gpu_memory_bytes", "bytes", "GPU memory that a process can use", rows,
                               [](const Row& row) { return row.planned.memory_bytes; }));
   for (const core::memory::FootprintPart& part : core::memory::footprint_parts())

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "core/base/error.hpp"
+#include "io/results/known_value.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -196,6 +197,7 @@ Axes::Axes(const Results& results) {
 
 std::string Axes::Axis::value(std::size_t row) const {
   const std::string text = column->text_at(row);
+  if (text.empty()) return "\"\"";
   if (same_front + same_back == 0) return text;
   return fmt::format("…{}…", text.substr(same_front, text.size() - same_front - same_back));
 }
@@ -243,7 +245,7 @@ std::vector<std::size_t> pareto_front(const Results& results, const Column& cost
   const std::vector<bool> subset = ran(results);
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < subset.size(); ++row)
-    if (subset[row] && !std::isnan(cost.number_at(row)) && !std::isnan(gain.number_at(row))) rows.push_back(row);
+    if (subset[row] && is_known(cost, row) && is_known(gain, row)) rows.push_back(row);
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     const double left = cost.number_at(a), right = cost.number_at(b);
     return left != right ? left < right : gain.number_at(a) > gain.number_at(b);

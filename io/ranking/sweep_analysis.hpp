@@ -19,7 +19,8 @@ class Axes {
     const Column* column;
     std::size_t same_front = 0, same_back = 0;  // characters that all of its long texts begin and end with
 
-    /// Returns a row's value; of long texts, such as architectures, what is not the same in all rows.
+    /// Returns a row's value, "" in quotation marks; of long texts, such as architectures, what is not the same in all
+    /// rows.
     std::string value(std::size_t row) const;
   };
   explicit Axes(const Results& results);

@@ -11,6 +11,7 @@
 #include "core/workload/program/step_parts.hpp"
 #include "io/ranking/condition.hpp"
 #include "io/ranking/sweep_analysis.hpp"
+#include "io/results/known_value.hpp"
 
 namespace manyworlds::io {
 namespace {
@@ -131,7 +132,7 @@ struct SortOrder {
 constexpr const char* kStepTime = "step_time_s";
 
 bool has_value(const Column& column, const std::vector<std::size_t>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return !std::isnan(column.number_at(row)); });
+  return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return is_known(column, row); });
 }
 
 SortOrder sort_order_of(const std::string& by, const Table& experiments) {
@@ -182,8 +183,7 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   }
   ranking.by = sort_order.column->name;
   ranking.descending = sort_order.descending;
-  ranking.without_value =
-      std::erase_if(rows, [&](std::size_t row) { return std::isnan(sort_order.column->number_at(row)); });
+  ranking.without_value = std::erase_if(rows, [&](std::size_t row) { return !is_known(*sort_order.column, row); });
   ranking.candidates = rows.size();
   std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     const double left = sort_order.column->number_at(a), right = sort_order.column->number_at(b);

@@ -1,8 +1,7 @@
 #include "io/results/csv.hpp"
 
-#include <cmath>
-
 #include "core/base/escape.hpp"
+#include "io/results/known_value.hpp"
 
 namespace manyworlds::io {
 
@@ -10,7 +9,7 @@ namespace {
 
 std::string field(const Column& column, std::size_t row) {
   if (column.is_text()) return core::csv_field(column.text_at(row));
-  return std::isnan(column.number_at(row)) ? "" : column.text_at(row);
+  return is_known(column, row) ? column.text_at(row) : "";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/escape.hpp"
+#include "io/results/known_value.hpp"
 
 namespace manyworlds::io {
 
@@ -91,7 +92,8 @@ std::string format_value(const Column& column, double value) {
 
 std::string format_cell(const Column* column, std::size_t row) {
   if (column == nullptr) return kMissing;
-  return column->is_text() ? column->text_at(row) : format_value(*column, column->number_at(row));
+  if (column->is_text()) return column->text_at(row);
+  return is_known(*column, row) ? format_value(*column, column->number_at(row)) : kMissing;
 }
 
 std::string format_guesses(const Table& experiments, const std::vector<std::size_t>& rows) {

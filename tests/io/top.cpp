@@ -8,6 +8,8 @@
 
 #include "core/base/error.hpp"
 #include "io/ranking/condition.hpp"
+#include "io/ranking/sweep_analysis.hpp"
+#include "io/results/csv.hpp"
 #include "io/results/number_format.hpp"
 #include "tests/io/sample_results.hpp"
 #include "tests/io/scratch_files.hpp"
@@ -260,6 +262,36 @@ TEST_CASE("a column that one ranks by is shown, and a table without figures has 
         "#  id  layout  step time  tokens/s/GPU  MFU  peak memory  ecn_marks  largest loss\n"
         "1   0                  -             -    -            -    1.235 M  -\n"
         "1 of 1 experiment, by ecn_marks (largest first)\n");
+}
+
+TEST_CASE("an empty value of an axis is shown as an empty text") {
+  Results results;
+  results.axis_names = {"program.edits"};
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1}},
+                                 {"program.edits", "", "", std::vector<std::string>{"", "faster.yaml"}},
+                                 {"status", "", "", std::vector<std::string>{"ran", "ran"}},
+                                 {"step_time_s", "s", "", std::vector<double>{2, 1}}};
+  const Ranking ranking = rank_experiments(results, {2, "step_time_s", ""});
+  CHECK(ranking.rows[0].layout == "edits=faster.yaml");
+  CHECK(ranking.rows[1].layout == "edits=\"\"");
+}
+
+TEST_CASE("peak memory that programs do not say is not known in tables, and in no ranking and no front") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1}},
+                                 {"status", "", "", std::vector<std::string>{"ran", "ran"}},
+                                 {"memory_peak_bytes", "bytes", "", std::vector<std::int64_t>{0, 1 << 30}},
+                                 {"step_time_s", "s", "", std::vector<double>{1, 2}}};
+  const Table& table = results.experiments;
+  CHECK(format_cell(table.find("memory_peak_bytes"), 0) == kMissing);
+  CHECK(format_cell(table.find("memory_peak_bytes"), 1) == "1.0 GiB");
+  CHECK(csv(table) == "id,status,memory_peak_bytes,step_time_s\n0,ran,,1\n1,ran,1073741824,2\n");
+  const Ranking ranking = rank_experiments(results, {2, "memory_peak_bytes", ""});
+  REQUIRE(ranking.rows.size() == 1);
+  CHECK(ranking.rows[0].row == 1);
+  CHECK(ranking.without_value == 1);
+  CHECK(pareto_front(results, *table.find("memory_peak_bytes"), *table.find("step_time_s")) ==
+        std::vector<std::size_t>{1});
 }
 
 TEST_CASE("rows that are not told apart from the best are marked: layouts by their ratio, others by their intervals") {
