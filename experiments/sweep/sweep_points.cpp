@@ -407,11 +407,30 @@ Sweep SweepReader::listed() {
   if (!unmeasured_.empty()) fail_unmeasured();
   if (sweep_.experiments.empty() && sweep_.unvisited == 0 && !options_.keep_refused) fail_empty();
   sweep_.inputs = inputs_;
+  check_no_model_beside_programs();
   check_needs(ordered_column(sweep_.objective), "objective", objective_place_);
   if (!sweep_.front.empty()) check_needs(ordered_column(sweep_.front), "front", front_place_);
   check_front_of_batches();
   sweep_.assumed = assumed_.line();
   return std::move(sweep_);
+}
+
+/// Fails where keys of a model or a strategy are given, and all experiments have programs in their place.
+void SweepReader::check_no_model_beside_programs() const {
+  const auto is_given = [](const Experiment& one) { return has_programs(one.settings); };
+  if (sweep_.experiments.empty() || !std::all_of(sweep_.experiments.begin(), sweep_.experiments.end(), is_given))
+    return;
+  const auto refuse = [](const std::string& key, const import::Node& place) {
+    const std::string section = key.substr(0, key.find('.'));
+    if (section == "model" || section == "strategy")
+      place.fail(
+          fmt::format("'{}' has no effect beside '{}', whose programs take the place of a model and a strategy; "
+                      "leave it out",
+                      key, kProgramFile));
+  };
+  for (const auto& [key, place] : places_) refuse(key, place);
+  for (const Assignment& one : assignments_)
+    refuse(one.target->path, one.axis != nullptr ? one.axis->place : *one.override_value);
 }
 
 /// Fails early if no experiment can have a value to rank by, which would otherwise show only after all simulations.

@@ -96,6 +96,7 @@ class SweepReader {
   Sweep listed();
   void check_needs(const Objective& column, const char* key, const import::Node& place) const;
   void check_front_of_batches() const;
+  void check_no_model_beside_programs() const;
   std::vector<Assignment> assignments() const;
   Settings resolve(const Chosen& chosen, Places* places, OpenKeys open, Assumptions* assumed,
                    CalibrationBorrower& borrower) const;

@@ -10,6 +10,7 @@
 #include "core/workload/program/step_parts.hpp"
 #include "experiments/config/config_schema.hpp"
 #include "experiments/config/inputs.hpp"
+#include "experiments/key_contents/programs.hpp"
 #include "experiments/settings/practice.hpp"
 #include "experiments/tree/scalar.hpp"
 #include "farm/explain/variants.hpp"
@@ -168,6 +169,8 @@ std::string along_text(const Variant& variant) {
 }
 
 std::string variants_text(const Explained& explained) {
+  if (experiments::has_programs(explained.layout.settings))
+    return "no choices to change: programs are given in place of a strategy\n";
   std::vector<std::vector<std::string>> lines{
       {"key", "value", "variant", "implied changes", "step time", "", "exposed", "peak memory", ""}};
   for (const Variant& variant : explained.variants) {
@@ -238,7 +241,7 @@ Explained explain(const Experiment& layout) {
   result.violations = experiments::find_violations(layout.config(), graphs);
   if (!result.violations.broken.empty()) return result;
   VariantEnumerator choices(result.layout);
-  result.variants = choices.all();
+  if (!experiments::has_programs(result.layout.settings)) result.variants = choices.all();
   result.sweep = variants_of(result.layout, "explain", {kVariant, "the changed choice"},
                              "a layout and its variants, each with one choice changed");
   for (Variant& variant : result.variants) {

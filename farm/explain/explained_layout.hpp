@@ -31,10 +31,10 @@ struct Explained {
   io::Results results;                     // of `sweep`
 };
 
-/// Lists the variants of `layout` without simulating them. The sizes tp, pp, cp, ep and micro_batch are varied to half
-/// and twice their value, virtual_stages to the nearest valid values on both sides, ZeRO and recomputation to every
-/// other value, each only if that is valid; any other setting of `strategy` that is not at its default is varied to the
-/// default. global_batch is not a choice of the layout and stays.
+/// Lists the variants of `layout` without simulating them; none of one whose programs are given. The sizes tp, pp, cp,
+/// ep and micro_batch are varied to half and twice their value, virtual_stages to the nearest valid values on both
+/// sides, ZeRO and recomputation to every other value, each only if that is valid; any other setting of `strategy` that
+/// is not at its default is varied to the default. global_batch is not a choice of the layout and stays.
 Explained explain(const experiments::Experiment& layout);
 
 /// Simulates the variants in this process.

@@ -475,6 +475,15 @@ class Programs(unittest.TestCase):
         (self.directory / "small.yaml").write_text(FABRICS.replace("nodes: 4", "nodes: 2"))
         error = run("sweep", "small.yaml", directory=self.directory, expect=2).stderr
         self.assertIn("program_ranks", error)
+        (self.directory / "one.yaml").write_text(re.sub(r"axes:.*(?=objective)", "", FABRICS, flags=re.DOTALL))
+        for override, key in (("strategy.tp=1", "strategy.tp"), ("model=llama2-7b", "model")):
+            error = run("run", "one.yaml", "--set", override, directory=self.directory, expect=2).stderr
+            self.assertIn(f"--set {override}: '{key}' has no effect beside 'program.file'", error)
+        (self.directory / "axis.yaml").write_text(FABRICS.replace("axes:\n", "axes:\n  strategy.tp: [1, 2]\n"))
+        self.assertRegex(run("sweep", "axis.yaml", "--dry-run", directory=self.directory, expect=2).stderr,
+                         r"axis.yaml:\d+: 'strategy.tp' has no effect beside 'program.file'")
+        self.assertIn("programs are given in place of a strategy",
+                      run("explain", "one.yaml", directory=self.directory).stdout)
         mixed = "nodes: 3, second: {nodes: 1, gpu: a100_80, nic_gbps: 200}"
         (self.directory / "mixed.yaml").write_text(FABRICS.replace("nodes: 4", mixed))
         error = run("sweep", "mixed.yaml", directory=self.directory, expect=2).stderr
