@@ -23,6 +23,16 @@ std::string key_of(const programs::ClusterGpus& gpus) {
   return key + fmt::format("{}", fmt::join(gpus.kind_of_gpu, ","));
 }
 
+std::string key_of(const ProgramCache::Source& source) {
+  return fmt::format("{}\n{}\n{}", source.path, source.replicas, source.edits_path);
+}
+
+/// Returns what the settings name, without texts.
+ProgramCache::Source source_of(const Settings& settings) {
+  return {settings.text(kProgramFile), settings.text(kProgramEdits),
+          std::get<std::int64_t>(settings.at(kProgramReplicas))};
+}
+
 /// Returns the GPU on which times were measured; nothing if it is not given.
 std::optional<core::compute::Gpu> measured_on(const Settings& settings) {
   if (!settings.has_below(kMeasuredOn)) return std::nullopt;
@@ -39,7 +49,7 @@ std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& s
                                                                  const programs::ClusterGpus& gpus,
                                                                  const core::compute::Gpu* measured_on) {
   const std::lock_guard lock(mutex_);
-  const std::string what = fmt::format("{}\n{}\n{}", source.path, source.replicas, source.edits_path);
+  const std::string what = key_of(source);
   auto& timed = timed_[fmt::format("{}\n{}\n{}", what, key_of(gpus), measured_on ? key_of(*measured_on) : "")];
   if (timed) return timed;
   auto& read = read_[source.path];
@@ -47,13 +57,23 @@ std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& s
     read = std::make_shared<const programs::StreamPrograms>(programs::parse_program_file(*source.text, source.path));
   auto& changed = changed_[what];
   if (!changed) {
-    programs::StreamPrograms all = *read;
-    edits::add_replicas(all, source.replicas, source.path);
-    if (source.edits_text != nullptr) edits::make_edits(all, edits::parse_edits(*source.edits_text, source.edits_path));
-    changed = std::make_shared<const programs::StreamPrograms>(std::move(all));
+    Changed all{*read, {}};
+    all.account = edits::add_replicas(all.programs, source.replicas, source.path);
+    if (source.edits_text != nullptr) {
+      const edits::Edits edits = edits::parse_edits(*source.edits_text, source.edits_path);
+      for (std::string& line : edits::make_edits(all.programs, edits)) all.account.push_back(std::move(line));
+    }
+    changed = std::make_shared<const Changed>(std::move(all));
   }
-  timed = std::make_shared<const programs::TimedPrograms>(programs::timed_on(*changed, gpus, measured_on, source.path));
+  timed = std::make_shared<const programs::TimedPrograms>(
+      programs::timed_on(changed->programs, gpus, measured_on, source.path));
   return timed;
+}
+
+std::vector<std::string> ProgramCache::account(const Source& source) const {
+  const std::lock_guard lock(mutex_);
+  const auto changed = changed_.find(key_of(source));
+  return changed == changed_.end() ? std::vector<std::string>() : changed->second->account;
 }
 
 bool ProgramCache::is_empty() const {
@@ -81,8 +101,7 @@ bool has_programs(const Settings& settings) {
 
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
                                                               const programs::ClusterGpus& gpus) {
-  ProgramCache::Source source{settings.text(kProgramFile), settings.text(kProgramEdits),
-                              std::get<std::int64_t>(settings.at(kProgramReplicas))};
+  ProgramCache::Source source = source_of(settings);
   if (source.path.empty()) return nullptr;
   const auto text_of = [&](const std::string& path) {
     const auto text = inputs.find(path);
@@ -93,6 +112,10 @@ std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& se
   if (!source.edits_path.empty()) source.edits_text = text_of(source.edits_path);
   const std::optional<core::compute::Gpu> measured = measured_on(settings);
   return inputs.programs->get(source, gpus, measured ? &*measured : nullptr);
+}
+
+std::vector<std::string> program_notes(const Settings& settings, const Inputs& inputs) {
+  return has_programs(settings) ? inputs.programs->account(source_of(settings)) : std::vector<std::string>();
 }
 
 }  // namespace manyworlds::experiments

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/options.hpp"
 #include "core/compute/gpu.hpp"
@@ -30,14 +31,23 @@ class ProgramCache {
   std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const programs::ClusterGpus& gpus,
                                                      const core::compute::Gpu* measured_on);
 
+  /// Returns what replicas and edits did to the programs, and what was assumed for it; nothing of those that get() was
+  /// not asked for.
+  std::vector<std::string> account(const Source& source) const;
+
   /// Returns whether none were asked for so far.
   bool is_empty() const;
 
  private:
+  struct Changed {
+    programs::StreamPrograms programs;
+    std::vector<std::string> account;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;     // by path
-  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> changed_;  // by paths and replicas
-  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;     // by these and the GPUs
+  std::map<std::string, std::shared_ptr<const programs::StreamPrograms>> read_;  // by path
+  std::map<std::string, std::shared_ptr<const Changed>> changed_;                // by paths and replicas
+  std::map<std::string, std::shared_ptr<const programs::TimedPrograms>> timed_;  // by these and the GPUs
 };
 
 /// Contents of the files that a sweep names, by path, and what was read from them. They are part of the sweep, so it
@@ -67,5 +77,9 @@ bool has_programs(const Settings& settings);
 /// among `inputs`.
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
                                                               const programs::ClusterGpus& gpus);
+
+/// Returns what replicas and edits did to the programs that the settings name and timed_programs() has read, for
+/// people; nothing if there are none, or nothing was done.
+std::vector<std::string> program_notes(const Settings& settings, const Inputs& inputs);
 
 }  // namespace manyworlds::experiments

@@ -219,6 +219,7 @@ void SweepReader::visit(const Chosen& chosen) {
     assumed_.note(unused_channels_note(settings));
     assumed_.note(msccl_note(settings, *inputs_));
     assumed_.note(tuner_note(settings, *inputs_));
+    for (const std::string& note : program_notes(settings, *inputs_)) assumed_.note(note);
     assumed_.note(tensor_over_nodes_note(settings));
     assumed_.note(unused_fabric_note(settings));
     assumed_.note(further_positions_note(settings));

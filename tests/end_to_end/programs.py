@@ -132,6 +132,9 @@ class Programs(unittest.TestCase):
             told = run(*command, directory=self.directory).stdout
             if command[0] == "program":
                 self.assertRegex(told, r"faster.yaml:1: scale: 16 operations selected; measured and host time 15\.08 -> 12\.68 ms")
+            else:  # of four times as many ranks
+                self.assertRegex(told, r"assumed.*faster.yaml:1: scale: 64 operations selected; measured and host time 60\.32 -> 50\.72 ms")
+                self.assertRegex(told, r"assumed.*groups of \w+ are 4 times as large, with the same bytes")
         rows = {row[0]: row[1:] for row in self.rows("edits", "program.edits", "step_time_s", "forward_s", "backward_s",
                                                      "tokens_per_s_per_gpu", "link_hops")}
         as_recorded, faster, buckets = (rows[name] for name in (b"", b"faster.yaml", b"buckets.yaml"))
