@@ -110,9 +110,8 @@ class Editor {
       }
       if (operations == 0)
         throw core::InputError(
-            "no operation of these ranks says when it began; traces of PyTorch and Nsight Systems do, and program "
-            "files "
-            "by 'began'");
+            "no operation of these ranks says when it began; traces of PyTorch and Nsight Systems do, and "
+            "program files by 'began'");
       const Amount after = amount_of(all_);
       return fmt::format("{}:{}: {}: {:.0f} operations selected{}{}{}{}", name_, edit.line, name_of(edit.action),
                          operations, change_text("operations of all ranks", before.operations, after.operations, ""),
