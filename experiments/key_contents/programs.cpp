@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/error.hpp"
+#include "core/base/escape.hpp"
 #include "experiments/edits/edited.hpp"
 #include "experiments/edits/replicas.hpp"
 #include "experiments/programs/program_file.hpp"
@@ -58,7 +59,9 @@ std::shared_ptr<const programs::TimedPrograms> ProgramCache::get(const Source& s
   auto& changed = changed_[what];
   if (!changed) {
     Changed all{*read, {}};
-    all.account = edits::add_replicas(all.programs, source.replicas, source.path);
+    for (const std::string& note : read->notes) all.account.push_back(core::line_text(note));
+    for (std::string& line : edits::add_replicas(all.programs, source.replicas, source.path))
+      all.account.push_back(std::move(line));
     if (source.edits_text != nullptr) {
       const edits::Edits edits = edits::parse_edits(*source.edits_text, source.edits_path);
       for (std::string& line : edits::make_edits(all.programs, edits)) all.account.push_back(std::move(line));

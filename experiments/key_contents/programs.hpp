@@ -31,8 +31,8 @@ class ProgramCache {
   std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const programs::ClusterGpus& gpus,
                                                      const core::compute::Gpu* measured_on);
 
-  /// Returns what replicas and edits did to the programs, and what was assumed for it; nothing of those that get() was
-  /// not asked for.
+  /// Returns the notes of the file, then what replicas and edits did to the programs, each in one line; nothing of those
+  /// that get() was not asked for.
   std::vector<std::string> account(const Source& source) const;
 
   /// Returns whether none were asked for so far.
@@ -78,8 +78,8 @@ bool has_programs(const Settings& settings);
 std::shared_ptr<const programs::TimedPrograms> timed_programs(const Settings& settings, const Inputs& inputs,
                                                               const programs::ClusterGpus& gpus);
 
-/// Returns what replicas and edits did to the programs that the settings name and timed_programs() has read, for
-/// people; nothing if there are none, or nothing was done.
+/// Returns the notes of the programs that the settings name and timed_programs() has read, and what replicas and edits
+/// did to them, for people; nothing if there are none.
 std::vector<std::string> program_notes(const Settings& settings, const Inputs& inputs);
 
 }  // namespace manyworlds::experiments

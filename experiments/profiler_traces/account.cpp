@@ -14,7 +14,9 @@ std::string rank_of(const std::vector<RankTrace>& traces, std::size_t trace) {
 }
 
 void tell_ranks(const std::vector<RankTrace>& traces, const std::vector<RankAccount>& ranks, bool are_all,
-                std::vector<std::string>& to) {
+                programs::Imported& imported) {
+  std::vector<std::string>& to = imported.account;
+  double late_us = 0;
   for (std::size_t i = 0; i < traces.size(); ++i) {
     const RankTrace& trace = traces[i];
     const std::string gpu =
@@ -53,12 +55,18 @@ void tell_ranks(const std::vector<RankTrace>& traces, const std::vector<RankAcco
           fmt::format("{}: {} operations started later than what is known of them explains, {:.3f} ms in all: "
                       "these delays stay as they were",
                       rank_of(traces, i), ranks[i].late, ranks[i].late_us * 1e-3));
+    late_us += ranks[i].late_us;
     if (ranks[i].gaps_us > 0)
       to.push_back(
           fmt::format("{}: {:.3f} ms between operations that had been launched are counted with the ones "
                       "before them",
                       rank_of(traces, i), ranks[i].gaps_us * 1e-3));
   }
+  if (late_us > 0)
+    imported.programs.notes.push_back(
+        fmt::format("{:.3f} ms of delays, summed over the ranks that were traced, have no reason in the trace and stay "
+                    "as they were, whatever else is changed",
+                    late_us * 1e-3));
 }
 
 void tell_dependencies(const std::vector<RankAccount>& ranks, const ProfilerTerms& terms, programs::Imported& to) {
@@ -164,7 +172,7 @@ void tell_shapes(programs::Imported& to) {
 
 void tell(const std::vector<RankTrace>& traces, const std::vector<RankAccount>& ranks,
           const MatchedCollectives& collectives, Collectives how, const ProfilerTerms& terms, programs::Imported& to) {
-  tell_ranks(traces, ranks, to.programs.ranks.program_of_rank.size() == traces.size(), to.account);
+  tell_ranks(traces, ranks, to.programs.ranks.program_of_rank.size() == traces.size(), to);
   tell_clocks(traces, collectives, to.account);
   tell_dependencies(ranks, terms, to);
   tell_collectives(collectives, how, to);

@@ -259,12 +259,14 @@ class Programs(unittest.TestCase):
                 (self.directory / f"{name}.yaml").write_text(
                     f"name: {name}\nbase:\n  program: {{file: {name}.jsonl}}\n"
                     f"  cluster: {{gpu: h100_sxm, nodes: 1, gpus_per_node: {gpus}, nic_gbps: 400}}\nobjective: step_time_s\n")
-                self.assertIn("step time", run("run", f"{name}.yaml", "--timeline", "timeline.json",
-                                               directory=self.directory).stdout)
+                told = run("run", f"{name}.yaml", "--timeline", "timeline.json", directory=self.directory).stdout
+                self.assertIn("step time", told)
+                lines = (self.directory / f"{name}.jsonl").read_text().splitlines()
+                for note in json.loads(lines[0]).get("notes", []):
+                    self.assertIn(note, told)
                 trace = Trace(self.directory / "timeline.json")
                 self.assertEqual(trace.end, trace.about["step_time_ps"])
-                streams = {stream for line in (self.directory / f"{name}.jsonl").read_text().splitlines()
-                           for stream in json.loads(line).get("streams", [])}
+                streams = {stream for line in lines for stream in json.loads(line).get("streams", [])}
                 self.assertLessEqual({told for (kind, _, _), told in trace.names.items() if kind == "thread_name"},
                                      streams | {"compute", "compute waits for", "host"})
 
