@@ -31,8 +31,8 @@ class ProgramCache {
   std::shared_ptr<const programs::TimedPrograms> get(const Source& source, const programs::ClusterGpus& gpus,
                                                      const core::compute::Gpu* measured_on);
 
-  /// Returns the notes of the file, then what replicas and edits did to the programs, each in one line; nothing of those
-  /// that get() was not asked for.
+  /// Returns the file's notes and what replicas and edits did to the programs, a line each; nothing of those that get()
+  /// was not asked for.
   std::vector<std::string> account(const Source& source) const;
 
   /// Returns whether none were asked for so far.

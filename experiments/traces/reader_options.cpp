@@ -21,7 +21,6 @@ const std::vector<ReaderOption>& reader_options() {
   using namespace format;
   static const Formats profilers{kKineto, kNsys};
   static const std::vector<ReaderOption> all{{"set", {kSpec}},
-                                             {"catalog", {kSpec}},
                                              {"assume", {kSpec}},
                                              {"experiment", {kSpec}},
                                              {"step", profilers},
