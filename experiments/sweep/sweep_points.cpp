@@ -418,6 +418,7 @@ Sweep SweepReader::listed() {
 
 /// Fails where keys of a model or a strategy are given, and all experiments have programs in their place.
 void SweepReader::check_no_model_beside_programs() const {
+  if (!changes_.empty()) return;  // programs that follow from a phase's model stand beside it
   const auto is_given = [](const Experiment& one) { return has_programs(one.settings); };
   if (sweep_.experiments.empty() || !std::all_of(sweep_.experiments.begin(), sweep_.experiments.end(), is_given))
     return;

@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import textwrap
 import unittest
 
 import h5py
@@ -235,7 +236,8 @@ class Programs(unittest.TestCase):
         (self.directory / "job.jsonl").write_text(job(layers=1, micro_batches=1).replace("h100_sxm", "h100_sxn"))
         error = run("program", "job.jsonl", directory=self.directory, expect=2).stderr
         self.assertIn("job.jsonl: unknown gpu 'h100_sxn'; did you mean", error)
-        (self.directory / "mine.yaml").write_text("gpus:\n  h100_sxn: {like: h100_sxm}\n")
+        own = (ROOT / "experiments" / "catalog" / "gpus" / "mi300x.yaml").read_text()
+        (self.directory / "mine.yaml").write_text("gpus:\n  h100_sxn:\n" + textwrap.indent(own, "    "))
         run("program", "job.jsonl", "--catalog", "mine.yaml", directory=self.directory)
 
 

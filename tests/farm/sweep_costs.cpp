@@ -112,14 +112,14 @@ TEST_CASE("a column of costs is there where some experiment has figures for it, 
   CHECK(number(both, "step_time_s", 1) > 0);
 }
 
-TEST_CASE("rows of a sweep can be ranked by its objective also where none of them has the figure") {
+TEST_CASE("rows of a sweep of which none has the figure of its objective are ranked by the step time") {
   const auto sweep =
       small_sweep(fmt::format("axes: {{cluster.gpu: [a100_40, {}]}}\nobjective: gpu_energy_per_token_j\n", kUnnamed));
   const SweepJob job(serialize_job(sweep, {}));
   const auto outcomes = run_all(job);
   const auto rows = make_rows(sweep, job.plan(), looking_into(outcomes), experiments::Uncertainty::compiled(), {1});
   const auto ranking = io::rank_experiments(rows, {3, sweep.objective, ""});
-  CHECK((ranking.rows.empty() && ranking.without_value == 1));
+  CHECK((ranking.rows.size() == 1 && ranking.by == "step_time_s" && ranking.instead_of == sweep.objective));
   CHECK(io::rank_experiments(answer(sweep), {3, sweep.objective, ""}).rows.size() == 1);
 }
 
