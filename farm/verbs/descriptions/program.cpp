@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/escape.hpp"
+#include "core/base/plural.hpp"
 #include "core/collective/algorithms/registry.hpp"
 #include "core/step/layout/as_given.hpp"
 #include "core/step/run/simulation_context.hpp"
@@ -167,8 +168,8 @@ std::string as_text(const StreamPrograms& programs, const std::string& source, b
   for (std::size_t i = 0; i < programs.programs.size(); ++i) {
     const RankProgram& program = programs.programs[i];
     text +=
-        fmt::format("{}: {} ranks, {} operations on {} streams{}\n", program.name, ranks[i], program.ops.size(),
-                    program.streams.size(),
+        fmt::format("{}: {} {}, {} operations on {} streams{}\n", program.name, ranks[i],
+                    core::plural(ranks[i], "rank"), program.ops.size(), program.streams.size(),
                     peak_of(program) > 0
                         ? fmt::format(", {} at most", io::with_si_prefix(static_cast<double>(peak_of(program)), "B"))
                         : "");
@@ -210,10 +211,8 @@ void change(Imported& imported, const cxxopts::ParseResult& parsed) {
   if (parsed.count("edits") == 0) return;
   const auto path = parsed["edits"].as<std::string>();
   const auto edits = experiments::edits::parse_edits(experiments::import::read_text(path), path);
-  for (std::string& line : experiments::edits::make_edits(imported.programs, edits)) {
+  for (const std::string& line : experiments::edits::make_edits(imported.programs, edits))
     imported.programs.notes.push_back(fmt::format("edited by {}", line));
-    imported.account.push_back(std::move(line));
-  }
   imported.recorded_us = 0;  // of what there was before
 }
 
