@@ -210,8 +210,7 @@ WrittenTraces write_traces(const programs::StreamPrograms& programs, const std::
   if (copies > 0)
     written.account.push_back(
         fmt::format("up to {} copies of a rank inside GPUs are compute nodes, as its kernels are", copies));
-  if (const std::string left_out = programs::left_out_text(programs); !left_out.empty())
-    written.account.push_back("left out: " + left_out);
+  if (const std::string text = programs::left_out_text(programs); !text.empty()) written.account.push_back(text);
   return written;
 }
 

@@ -286,8 +286,7 @@ std::vector<std::string> write_goal(std::ostream& out, const programs::StreamPro
   if (const std::string text = expansions.text(); !text.empty()) account.push_back(text);
   if (const std::string text = programs::rounding_text(rounded, "whole nanoseconds"); !text.empty())
     account.push_back(text);
-  if (const std::string left_out = programs::left_out_text(programs); !left_out.empty())
-    account.push_back("left out: " + left_out);
+  if (const std::string text = programs::left_out_text(programs); !text.empty()) account.push_back(text);
   return account;
 }
 

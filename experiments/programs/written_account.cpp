@@ -65,7 +65,7 @@ std::string left_out_text(const StreamPrograms& programs) {
   add(has_kernel(programs, [](const KernelWork& kernel) { return kernel.part != core::workload::StepPart::kernels; }),
       "parts of the step");
   add(has_any(programs, [](const StreamOp& op) { return op.began_us >= 0; }), "when operations began");
-  return fmt::format("{}", fmt::join(all, ", "));
+  return all.empty() ? "" : fmt::format("left out: {}", fmt::join(all, ", "));
 }
 
 }  // namespace manyworlds::experiments::programs

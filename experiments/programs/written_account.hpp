@@ -20,8 +20,8 @@ struct Rounding {
 /// Returns how much is rounded at most, of several ranks, to `what` ("whole nanoseconds"); empty if nothing is.
 std::string rounding_text(const std::vector<Rounding>& of_ranks, const std::string& what);
 
-/// Returns what these programs say that neither traces of Chakra nor schedules of GOAL have a place for, with commas
-/// between; empty if it is nothing. Names of streams and dimensions are not among it.
+/// Returns, as in "left out: allocations, parts of the step", what these programs say that neither traces of Chakra nor
+/// schedules of GOAL have a place for; empty if it is nothing. Names of streams and dimensions are not among it.
 std::string left_out_text(const StreamPrograms& programs);
 
 }  // namespace manyworlds::experiments::programs
