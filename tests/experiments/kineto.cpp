@@ -102,8 +102,10 @@ TEST_CASE("an inferred dependency that times contradict is dropped") {
   CHECK(program.ops[3].after == After{2});
   CHECK(program.ops[4].after == After{2, 3});
   CHECK(tells(imported, "1 operations started later than what is known of them explains, 0.015 ms"));
-  REQUIRE(imported.programs.notes.size() == 1);  // it goes with the programs, to whoever changes them
-  CHECK(imported.programs.notes[0].starts_with("0.015 ms of delays"));
+  REQUIRE(imported.programs.notes.size() == 2);  // it goes with the programs, to whoever changes them
+  CHECK(imported.programs.notes[0] ==
+        "Kernels have the times of the trace, beside the collectives that ran with them.");
+  CHECK(imported.programs.notes[1].starts_with("0.015 ms of delays"));
   CHECK(step_us(imported.programs) == Approx(110));
 }
 
