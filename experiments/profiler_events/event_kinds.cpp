@@ -95,6 +95,12 @@ bool is_collective_kernel(std::string_view name) {
          has(name, "mscclKernel");
 }
 
+bool is_expert_exchange_kernel(std::string_view name) {
+  if (has(name, "get_dispatch_layout")) return false;  // counts tokens, on its own GPU
+  return has(name, "ep::internode::") || has(name, "ep::intranode::") || has(name, "ep::internode_ll::") ||
+         has(name, "hybrid_ep::dispatch") || has(name, "hybrid_ep::combine");
+}
+
 std::string catalog_gpu(std::string_view name) {
   for (const NamedGpu& one : kWholeNames)
     if (one.driver == name) return std::string(one.catalog);

@@ -22,7 +22,12 @@ std::optional<CallKind> call_kind(std::string_view name);
 /// Returns the direction in the name of a copy, such as `Memcpy DtoH (Device -> Pageable)`.
 programs::CopyDirection copy_direction(std::string_view name);
 
+/// Returns whether a kernel is one of NCCL's or RCCL's.
 bool is_collective_kernel(std::string_view name);
+
+/// Returns whether a kernel is one of DeepEP's that communicate (github.com/deepseek-ai/DeepEP, csrc/kernels; also of
+/// its hybrid-ep branch): dispatch, combine, and how ranks tell each other that these begin.
+bool is_expert_exchange_kernel(std::string_view name);
 
 /// Returns the catalog name of the GPU that a driver calls `name`; empty if it is not unmistakable.
 std::string catalog_gpu(std::string_view name);

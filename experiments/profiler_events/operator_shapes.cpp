@@ -67,7 +67,7 @@ void OperatorShapes::give_to(RankTrace& trace) {
   std::stable_sort(of_operators_.begin(), of_operators_.end(),
                    [](const auto& one, const auto& other) { return one.first < other.first; });
   for (DeviceOp& op : trace.ops) {
-    if (op.kind != DeviceKind::kernel || op.is_collective || op.external == 0) continue;
+    if (op.kind != DeviceKind::kernel || op.communicates() || op.external == 0) continue;
     const auto found = std::lower_bound(of_operators_.begin(), of_operators_.end(), op.external,
                                         [](const auto& one, std::int64_t external) { return one.first < external; });
     if (found != of_operators_.end() && found->first == op.external) op.shape = found->second;

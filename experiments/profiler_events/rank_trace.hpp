@@ -28,9 +28,11 @@ struct DeviceOp {
   std::uint32_t shape = kNone;  // index in RankTrace::shapes; of all kernels of an operator that of the operator
   DeviceKind kind = DeviceKind::kernel;
   programs::CopyDirection direction = programs::CopyDirection::device_to_device;
-  bool is_collective = false;  // a kernel of NCCL or RCCL
-  bool is_pageable = false;    // a copy from or to pageable memory
+  bool is_collective = false;       // a kernel of NCCL or RCCL
+  bool is_expert_exchange = false;  // a kernel of DeepEP's that sends tokens to experts, or fetches them
+  bool is_pageable = false;         // a copy from or to pageable memory
   std::int64_t end() const { return start + duration; }
+  bool communicates() const { return is_collective || is_expert_exchange; }
 };
 
 enum class CallKind : std::uint8_t { launch, blocking_copy, record, wait, sync_stream, sync_event, sync_device };

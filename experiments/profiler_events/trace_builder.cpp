@@ -102,6 +102,7 @@ void TraceBuilder::add_op(const TraceEvent& event, Category category, std::int64
   }
   if (op.kind == DeviceKind::set) op.direction = programs::CopyDirection::set;
   op.is_collective = op.kind == DeviceKind::kernel && is_collective_kernel(event.name);
+  op.is_expert_exchange = op.kind == DeviceKind::kernel && is_expert_exchange_kernel(event.name);
   if (op.is_collective && !event.collective.empty()) op.communication = communication_of(event);
   trace_.ops.push_back(op);
 }

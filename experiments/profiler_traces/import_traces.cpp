@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "core/base/error.hpp"
 #include "experiments/profiler_events/event_kinds.hpp"
 #include "experiments/profiler_traces/account.hpp"
+#include "experiments/profiler_traces/communication_times.hpp"
 #include "experiments/profiler_traces/launches.hpp"
 
 namespace manyworlds::experiments::profiler {
@@ -128,6 +130,7 @@ programs::Imported import_traces(std::vector<RankTrace> traces, const ReadOption
   if (options.step)
     for (RankTrace& trace : traces) keep_step(trace, *options.step, terms);
   const MatchedCollectives collectives = match_collectives(traces, options.alike);
+  std::vector<std::string> communication = communication_lines(traces);
   programs::Imported result;
   programs::StreamPrograms& to = result.programs;
   to.name = std::filesystem::path(traces[0].file).filename().string();
@@ -159,6 +162,7 @@ programs::Imported import_traces(std::vector<RankTrace> traces, const ReadOption
     to.ranks.dimensions = collectives.dimensions, to.ranks.groups = collectives.groups;
   to.notes.emplace_back("Kernels have the times of the trace, beside the collectives that ran with them.");
   tell(traces, accounts, collectives, options.collectives, terms, result);
+  std::move(communication.begin(), communication.end(), std::back_inserter(result.account));
   return result;
 }
 

@@ -177,7 +177,7 @@ class Assembly {
     std::vector<std::int64_t> busy(trace_.streams.size()), has_ops(trace_.streams.size());
     for (const DeviceOp& op : trace_.ops) {
       ++has_ops[op.stream];
-      if (op.kind == DeviceKind::kernel && !op.is_collective) busy[op.stream] += op.duration + 1;
+      if (op.kind == DeviceKind::kernel && !op.communicates()) busy[op.stream] += op.duration + 1;
     }
     const auto busiest = static_cast<std::size_t>(std::max_element(busy.begin(), busy.end()) - busy.begin());
     std::vector<std::uint32_t> number(trace_.streams.size());
@@ -245,6 +245,8 @@ class Assembly {
       kernel.measured_us = in_us(times_.occupied[number]);
       if (device.is_collective)
         kernel.part = StepPart::exposed_other;
+      else if (device.is_expert_exchange)
+        kernel.part = StepPart::exposed_ep;
       else if (call != kNone)
         kernel.part = passes_.part_of(trace_.calls[call].thread, trace_.calls[call].start);
       const auto matched = matched_.find(number);

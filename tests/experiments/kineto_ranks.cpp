@@ -1,5 +1,8 @@
 // Traces of several ranks: their collectives and their clocks.
+#include <algorithm>
 #include <map>
+#include <random>
+#include <set>
 
 #include "experiments/profiler_events/communication.hpp"
 #include "experiments/programs/program_file.hpp"
@@ -146,6 +149,52 @@ TEST_CASE("collectives that are not of all ranks, or say nothing, keep their tim
   const Imported more = import_text({reducing(0, 100, 3, 0).of_rank(0, 2), reducing(1, 300, 2, 0).of_rank(1, 2)});
   CHECK(communications(more.programs.programs[0]).size() == 2);
   CHECK(account(more).find("1 kernels of NCCL or RCCL are not in the traces of all their ranks") != std::string::npos);
+}
+
+TEST_CASE("communication is told by group, with how long nothing computes beside it") {
+  TraceText trace;
+  trace.launched("compute", 0, 5, 35, 7, 1);
+  trace.launched(kNccl, 6, 10, 100, 20, 2, 1, nccl("allreduce", 1000, 1000));  // 30 us of 100 beside the first
+  // Two exchanges meet, 60 us in all, and 10 us of them pass beside a kernel that counts tokens.
+  trace.launched("void deep_ep::internode::dispatch<false, 8>(int4*)", 120, 125, 40, 27, 3);
+  trace.launched("void deep_ep::internode::combine<false, 8>(int4*)", 130, 145, 40, 28, 4);
+  trace.launched("void deep_ep::internode::get_dispatch_layout<256>(long*)", 140, 150, 10, 29, 5);
+  trace.launched(kNccl, 200, 205, 7, 20, 6);
+  const Imported imported = import_text({trace.of_rank(0, 2)});
+  const std::vector<std::string> told(imported.account.end() - 3, imported.account.end());
+  CHECK(told == std::vector<std::string>{
+                    "communication of 'default_pg', 2 ranks: 0.100 ms, of which 0.070 ms beside no kernel that "
+                    "computes: 1 allreduce 0.100 ms",
+                    "communication of DeepEP, whose group the trace does not tell: 0.080 ms, of which 0.050 ms beside "
+                    "no kernel that computes: 1 combine 0.040 ms, 1 dispatch 0.040 ms",
+                    "communication of NCCL or RCCL, whose groups the trace does not tell: 0.007 ms, of which 0.007 ms "
+                    "beside no kernel that computes: 1 ncclDevKernel_AllReduce_Sum_f32_RING_LL 0.007 ms"});
+  std::map<core::workload::StepPart, int> parts;
+  for (const StreamOp& op : imported.programs.programs[0].ops)
+    if (const auto* kernel = std::get_if<KernelWork>(&op.work)) ++parts[kernel->part];
+  CHECK(parts[core::workload::StepPart::exposed_ep] == 2);
+  CHECK(parts[core::workload::StepPart::exposed_other] == 2);
+}
+
+TEST_CASE("what computes beside communication is what a count of every microsecond finds") {
+  std::minstd_rand random(7);
+  for (int draw = 0; draw < 20; ++draw) {
+    TraceText trace;
+    std::set<int> communicating, computing;
+    int sum = 0;
+    for (int i = 0; i < 40; ++i) {
+      const int start = 300 + static_cast<int>(random() % 700), duration = 1 + static_cast<int>(random() % 40);
+      const bool communicates = random() % 2 == 0;
+      trace.launched(communicates ? kNccl : "compute", 5 * i, start, duration, 7 + i, i + 1);
+      for (int at = start; at < start + duration; ++at) (communicates ? communicating : computing).insert(at);
+      if (communicates) sum += duration;
+    }
+    const auto alone =
+        std::count_if(communicating.begin(), communicating.end(), [&](int at) { return !computing.contains(at); });
+    const std::string told = import_text({trace.of_rank(0, 2)}).account.back();
+    CHECK(told.find(fmt::format(": {:.3f} ms, of which {:.3f} ms beside", 1e-3 * sum,
+                                1e-3 * static_cast<double>(alone))) != std::string::npos);
+  }
 }
 
 TEST_CASE("one trace stands for all ranks in groups like its own") {
