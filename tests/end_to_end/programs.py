@@ -61,6 +61,10 @@ class Programs(unittest.TestCase):
             self.assertAlmostEqual(kernels, 92.5e-6 / 2)  # of one rank of two
             self.assertEqual(memory, 8388608)
             self.assertAlmostEqual(tokens, 4096 / 2 / step, places=3)
+        steps = [step for _, step in sorted(self.rows("two", "cluster.nic_gbps", "step_time_s"))]
+        self.assertEqual(len(steps), 3)
+        self.assertEqual(sorted(steps, reverse=True), steps)
+        self.assertGreater(steps[0] - steps[-1], (8388608 + 65536) * 8 / 100e9 / 2)  # at least half of the bytes' time
 
     def test_the_edits_of_the_page_are_made(self):
         (self.directory / "job.jsonl").write_text(layers())
