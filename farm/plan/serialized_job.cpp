@@ -88,16 +88,6 @@ experiments::Experiment experiment_of_run(const std::filesystem::path& run_direc
   throw InputError(fmt::format("the run has no experiment {}; `manyworlds top RUN` tells the ids", id));
 }
 
-std::string objective_of_run(const std::filesystem::path& run, const std::string& otherwise) {
-  const std::filesystem::path directory = io::results_path(run).parent_path();
-  if (!io::is_run_directory(directory)) return otherwise;
-  try {
-    return parse_job(read_serialized_job(directory)).objective;
-  } catch (const InputError&) {
-    return otherwise;
-  }
-}
-
 std::string unsharded_job(const SerializedJob& job) {
   return text_of({job.options.share, {}}, job.objective, job.sweep);
 }

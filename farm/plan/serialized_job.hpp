@@ -35,10 +35,6 @@ std::string read_serialized_job(const std::filesystem::path& run_directory);
 /// read_serialized_job().
 experiments::Experiment experiment_of_run(const std::filesystem::path& run_directory, std::int64_t id);
 
-/// Returns the column by which RUN on a command line is ranked if nobody asks for another: the objective of its sweep,
-/// or `otherwise` where there is but a file of results, or its sweep is of another version.
-std::string objective_of_run(const std::filesystem::path& run, const std::string& otherwise);
-
 /// Returns the text of the same job for the whole sweep.
 std::string unsharded_job(const SerializedJob& job);
 

@@ -427,6 +427,7 @@ Row row_of(const experiments::Sweep& sweep, std::uint32_t id, const Plan& plan, 
 }
 
 void add_experiments(io::Results& to, const experiments::Sweep& sweep, const Rows& rows) {
+  to.provenance.push_back({io::kObjective, sweep.objective});
   for (const auto& column : sweep.columns) to.axis_names.push_back(column.name);
   to.experiments = experiments_table(sweep, rows);
 }

@@ -9,6 +9,7 @@
 #include "core/base/hash.hpp"
 #include "core/step/run/result.hpp"
 #include "io/ranking/sweep_analysis.hpp"
+#include "io/results/known_value.hpp"
 
 namespace manyworlds::farm {
 namespace {
@@ -97,7 +98,7 @@ void LiveSummary::add_all_rows(const io::Results& rows) {
 }
 
 void LiveSummary::add_rows(const io::Results& rows) {
-  const io::Ranking ranking = io::rank_experiments(rows, {kMaxRanked, job_.sweep().objective, ""});
+  const io::Ranking ranking = io::rank_experiments(rows, {kMaxRanked});
   ranking_ = {{"by", ranking.by}, {"descending", ranking.descending}, {"rows", nlohmann::json::array()}};
   best_.clear();
   for (const io::Ranking::Row& row : ranking.rows) {
@@ -129,6 +130,7 @@ void LiveSummary::add_points(const io::Results& rows) {
     if (std::isnan(point.throughput) || is_added_.at(point.id)) continue;
     is_added_[point.id] = true;
     ++ranked_;
+    if (!io::is_known(*memory, row)) continue;
     cloud_.emplace(shuffle_key(point.id), point);
     if (cloud_.size() > kMaxCloudPoints) cloud_.erase(std::prev(cloud_.end()));
     points.emplace_back(point, row);

@@ -143,9 +143,9 @@ RunHooks hooks_for(const RunOptions& options, bool share, StatusReporter& report
 }
 
 /// Prints the results; `sweep` returns the sweep, for advice if no experiment fits.
-void report(const RunOptions& options, const std::string& objective, bool json, const io::Results& results,
+void report(const RunOptions& options, bool json, const io::Results& results,
             const std::function<experiments::Sweep()>& sweep) {
-  const io::Ranking ranking = io::rank_experiments(results, {io::TopOptions().k, objective, ""});
+  const io::Ranking ranking = io::rank_experiments(results, {});
   if (!json) {
     print_lines(summary_text(results));
     std::cout << (none_fits(results) ? none_fits_text(results, sweep()) : io::render_text(results, ranking));
@@ -216,8 +216,7 @@ int run_sweep_job(const RunOptions& options, const std::string& serialized_job, 
   return run_sweep_job(
       options, serialized_job,
       [&](const io::Results& results) {
-        const SerializedJob job = parse_job(serialized_job);
-        report(options, job.objective, json, results, [&] { return experiments::deserialize(job.sweep); });
+        report(options, json, results, [&] { return experiments::deserialize(parse_job(serialized_job).sweep); });
       },
       zygote);
 }
@@ -257,7 +256,7 @@ int finalize_sweep_job(const RunOptions& options, const std::string& serialized_
   const int code = RunRecorder(options, directory, 1, job, schedule, hooks).close(!schedule.complete()).exit_code;
   if (code == kExitDrained) return code;
   const io::Results results = io::read_results(io::results_path(options.directory));
-  report(options, job.sweep().objective, json, results, [&] { return job.sweep(); });
+  report(options, json, results, [&] { return job.sweep(); });
   return none_fits(results) ? kExitFailed : code;
 }
 

@@ -160,7 +160,7 @@ Ranking rank_experiments(const Results& results, const TopOptions& options) {
   if (options.k < 1) throw core::InputError(fmt::format("must be at least 1, not {}", options.k), "-k");
   const Table& experiments = results.experiments;
   const Condition condition(options.where, experiments);
-  SortOrder sort_order = sort_order_of(options.by, experiments);
+  SortOrder sort_order = sort_order_of(options.by.value_or(objective_of(results)), experiments);
   const Column& id = require_column("id", experiments, "results");
   const Column& status = require_column("status", experiments, "results");
   const bool ran_only = !condition.mentions("status");

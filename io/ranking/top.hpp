@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +14,8 @@ namespace manyworlds::io {
 struct TopOptions {
   std::int64_t k = 10;
   /// May end in " asc" or " desc"; less of s, bytes, J/token, USD or nats is better.
-  std::string by = "tokens_per_s_per_gpu";
-  std::string where;  // see Condition
+  std::optional<std::string> by = {};  // without it, by objective_of() the results
+  std::string where = {};              // see Condition
 };
 
 /// How a row compares with the best row, given the uncertainty of the predicted step times.

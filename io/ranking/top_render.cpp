@@ -11,6 +11,7 @@
 #include "core/base/plural.hpp"
 #include "io/ranking/sweep_analysis.hpp"
 #include "io/ranking/top.hpp"
+#include "io/results/known_value.hpp"
 #include "io/results/number_format.hpp"
 
 namespace manyworlds::io {
@@ -174,6 +175,7 @@ std::vector<std::string> joined_rows(const Results& results, const Ranking& rank
 }
 
 nlohmann::ordered_json value_at(const Column& column, std::size_t row) {
+  if (!column.is_text() && !is_known(column, row)) return nullptr;
   return std::visit([row](const auto& values) { return nlohmann::ordered_json(values[row]); }, column.values);
 }
 

@@ -57,6 +57,13 @@ double provenance_number(const Results& results, const std::string& name) {
   return 0;
 }
 
+std::string objective_of(const Results& results) {
+  for (const Attribute& attribute : results.provenance)
+    if (const auto* text = std::get_if<std::string>(&attribute.value); text != nullptr && attribute.name == kObjective)
+      return *text;
+  return "tokens_per_s_per_gpu";
+}
+
 std::string one_by_one_text(const Results& results) {
   const double ratio = provenance_number(results, "one_by_one_over_sweep");
   if (ratio == 0) return "";

@@ -44,6 +44,9 @@ struct RequiredColumn {
 };
 std::span<const RequiredColumn> required_columns();
 
+/// The attribute of /provenance for objective_of().
+inline constexpr const char* kObjective = "objective";
+
 /// Ends the name of the column with the best that the objective can be: "tokens_per_s_per_gpu_bound".
 inline constexpr std::string_view kBoundSuffix = "_bound";
 
@@ -56,6 +59,9 @@ std::string assumed_text(const std::string& assumed);
 
 /// Returns the attribute `name` of /provenance as a number; 0 if there is none.
 double provenance_number(const Results& results, const std::string& name);
+/// Returns the column that the sweep asked for the best of, by which its results are ranked unless another is asked
+/// for; tokens_per_s_per_gpu where they do not tell.
+std::string objective_of(const Results& results);
 /// Returns what the experiments would take one by one, and how many times as much CPU time as the sweep took that is;
 /// empty if it is not known.
 std::string one_by_one_text(const Results& results);

@@ -145,6 +145,7 @@ class Sweeps(Folder):
         frame = done.frame()
         self.assertEqual((len(done), len(frame), set(frame["status"])), (20, 20, {"ran"}))
         self.assertEqual(frame.attrs["units"]["step_time_s"], "s")
+        self.assertEqual(done.attributes["objective"], "tokens_per_s_per_gpu")
         best = done.top(3)
         self.assertEqual(best["id"].tolist(), frame.nlargest(3, "tokens_per_s_per_gpu")["id"].tolist())
         self.assertEqual(done.top(1, "memory_peak_bytes")["memory_peak_bytes"].iloc[0], frame["memory_peak_bytes"].min())

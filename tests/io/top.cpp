@@ -290,8 +290,28 @@ TEST_CASE("peak memory that programs do not say is not known in tables, and in n
   REQUIRE(ranking.rows.size() == 1);
   CHECK(ranking.rows[0].row == 1);
   CHECK(ranking.without_value == 1);
+  const auto json = nlohmann::json::parse(render_json(results, rank_experiments(results, {2, "step_time_s"})));
+  CHECK(json["rows"][0]["columns"]["memory_peak_bytes"].is_null());
+  CHECK(json["rows"][1]["columns"]["memory_peak_bytes"] == 1 << 30);
   CHECK(pareto_front(results, *table.find("memory_peak_bytes"), *table.find("step_time_s")) ==
         std::vector<std::size_t>{1});
+}
+
+TEST_CASE("without a column, results are ranked by the objective that they tell, or by tokens") {
+  Results results;
+  results.experiments.columns = {{"id", "", "", std::vector<std::int64_t>{0, 1}},
+                                 {"status", "", "", std::vector<std::string>(2, "ran")},
+                                 {"mfu", "", "", std::vector<double>{0.3, 0.4}},
+                                 {"step_time_s", "s", "", std::vector<double>{1, 2}},
+                                 {"tokens_per_s_per_gpu", "tokens/s", "", std::vector<double>{2, 1}}};
+  CHECK(rank_experiments(results, {}).by == "tokens_per_s_per_gpu");
+  results.provenance = {{"ranks", std::int64_t{2}}, {kObjective, std::string("mfu")}};
+  const Ranking ranking = rank_experiments(results, {});
+  CHECK(ranking.by == "mfu");
+  CHECK(ranking.rows[0].row == 1);
+  CHECK(rank_experiments(results, {2, "step_time_s"}).by == "step_time_s");
+  results.provenance = {{kObjective, std::string("memory")}};
+  CHECK_THROWS_AS(rank_experiments(results, {}), core::InputError);
 }
 
 TEST_CASE("rows that are not told apart from the best are marked: layouts by their ratio, others by their intervals") {

@@ -8,6 +8,7 @@
 #include <cxxopts.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,8 @@ std::unique_ptr<cxxopts::ParseResult> parse(cxxopts::Options& options, const std
 /// Returns the positional argument or option `name`. Throws core::InputError if it is missing, which calls it `shown`
 /// if that is given.
 std::string required(const cxxopts::ParseResult& parsed, const std::string& name, const std::string& shown = "");
+
+/// Returns the option `name`, which has no default; nullopt if it is not given.
+std::optional<std::string> if_given(const cxxopts::ParseResult& parsed, const std::string& name);
 
 }  // namespace manyworlds::farm::commands

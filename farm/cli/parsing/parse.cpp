@@ -120,4 +120,9 @@ std::string required(const cxxopts::ParseResult& parsed, const std::string& name
   return parsed[name].as<std::string>();
 }
 
+std::optional<std::string> if_given(const cxxopts::ParseResult& parsed, const std::string& name) {
+  if (parsed.count(name) == 0) return std::nullopt;
+  return parsed[name].as<std::string>();
+}
+
 }  // namespace manyworlds::farm::commands

@@ -65,9 +65,10 @@ class Run:
     def axes(self):
         return self.attributes["axes"]
 
-    def top(self, k=10, by="tokens_per_s_per_gpu", ascending=None):
-        """The best experiments that ran, by a column: the largest, of times and bytes the smallest."""
+    def top(self, k=10, by=None, ascending=None):
+        """The best experiments that ran, by a column or the run's objective: the largest, of times and bytes the smallest."""
         frame = self.frame()
+        by = by or self.attributes.get("objective", "tokens_per_s_per_gpu")
         if by not in frame:
             raise InputError(f"{self._file}: there is no column '{by}'", given=str(self._file))
         if ascending is None:

@@ -48,9 +48,7 @@ int run_report(const Invocation& invocation) {
   const bool markdown = parsed->count("md") > 0;
   const std::filesystem::path results_file = io::results_path(required(*parsed, "run"));
   const io::Results results = io::read_results(results_file);
-  const std::string by = parsed->count("by") > 0 ? required(*parsed, "by")
-                                                 : objective_of_run(required(*parsed, "run"), io::TopOptions().by);
-  const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), by, ""};
+  const io::TopOptions top{(*parsed)["k"].as<std::int64_t>(), if_given(*parsed, "by"), ""};
   const io::LaunchText launch = launch_of_best(required(*parsed, "run"), results, top);
   const std::filesystem::path file = parsed->count("output") > 0
                                          ? std::filesystem::path(required(*parsed, "output"))

@@ -88,10 +88,8 @@ int run_top(const Invocation& invocation) {
     if (parsed->count(name) > 0 && !emit_options.any())
       throw core::InputError("belongs to --emit TARGET", std::string("--") + name);
   const io::Results results = io::read_results(io::results_path(required(*parsed, "run")));
-  const std::string by =
-      parsed->count("by") > 0 ? required(*parsed, "by") : objective_of_run(required(*parsed, "run"), defaults.by);
-  const io::Ranking ranking =
-      io::rank_experiments(results, {(*parsed)["k"].as<std::int64_t>(), by, (*parsed)["where"].as<std::string>()});
+  const io::Ranking ranking = io::rank_experiments(
+      results, {(*parsed)["k"].as<std::int64_t>(), if_given(*parsed, "by"), (*parsed)["where"].as<std::string>()});
   const bool asked = parsed->count("by") + parsed->count("where") > 0;
   if (parsed->count("json") > 0)
     std::cout << io::render_json(results, ranking);
