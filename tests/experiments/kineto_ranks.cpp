@@ -176,6 +176,19 @@ TEST_CASE("communication is told by group, with how long nothing computes beside
   CHECK(parts[core::workload::StepPart::exposed_other] == 2);
 }
 
+TEST_CASE("of many groups those are told that communicated for longest, and how many are left") {
+  TraceText trace;
+  for (int group = 0; group < 14; ++group)
+    trace.launched(
+        kNccl, 100 * group, 100 * group + 10, 50 + group, 20, group + 1, 1,
+        fmt::format(R"(,"Collective name":"allreduce","Group size":{},"Process Group Name":"{}")", group + 2, group));
+  const Imported imported = import_text({trace.of_rank(0, 64)});
+  const std::string told = account(imported);
+  CHECK(told.find("communication of '13', 15 ranks: 0.063 ms") < told.find("communication of '2', 4 ranks: 0.052 ms"));
+  CHECK(told.find("communication of '1'") == std::string::npos);
+  CHECK(imported.account.back() == "communication of 2 more groups, which took less");
+}
+
 TEST_CASE("what computes beside communication is what a count of every microsecond finds") {
   std::minstd_rand random(7);
   for (int draw = 0; draw < 20; ++draw) {
