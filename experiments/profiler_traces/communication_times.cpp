@@ -65,14 +65,13 @@ struct Group {
   std::map<std::string, Counted> of_kind;
   Counted all;
   std::int64_t alone = 0;  // ns
-  /// Of the trace that is at hand, by device.
-  std::map<std::int64_t, std::vector<Interval>> intervals;
 };
 
 class Groups {
  public:
   void add(const RankTrace& trace) {
-    std::map<std::int64_t, std::vector<Interval>> computing;  // by device
+    std::map<std::int64_t, std::vector<Interval>> computing;                              // by device
+    std::map<std::pair<std::string, std::int64_t>, std::vector<Interval>> communicating;  // by group and device
     for (const DeviceOp& op : trace.ops) {
       if (op.kind != DeviceKind::kernel) continue;
       const std::int64_t device = trace.streams[op.stream].device;
@@ -80,17 +79,15 @@ class Groups {
         computing[device].push_back({op.start, op.end()});
         continue;
       }
-      Group& group = groups_[name_of_group(op, trace)];
+      const std::string name = name_of_group(op, trace);
+      Group& group = groups_[name];
       for (Counted* counted : {&group.all, &group.of_kind[kind_of(op, trace)]})
         ++counted->kernels, counted->duration += op.duration;
-      group.intervals[device].push_back({op.start, op.end()});
+      communicating[{name, device}].push_back({op.start, op.end()});
     }
     for (auto& [device, intervals] : computing) intervals = united(std::move(intervals));
-    for (auto& [name, group] : groups_) {
-      for (auto& [device, intervals] : group.intervals)
-        group.alone += uncovered(united(std::move(intervals)), computing[device]);
-      group.intervals.clear();
-    }
+    for (auto& [key, intervals] : communicating)
+      groups_[key.first].alone += uncovered(united(std::move(intervals)), computing[key.second]);
   }
 
   std::vector<std::string> lines() const {
