@@ -17,6 +17,14 @@ std::array<std::pair<std::string, Table*>, 5> tables_of(R& results) {
            {"subsimulations/episodes", &results.episodes}}};
 }
 
+/// Returns the attribute `name` of /provenance; null if there is none of that type.
+template <typename T>
+const T* provenance_value(const Results& results, const std::string& name) {
+  for (const Attribute& attribute : results.provenance)
+    if (attribute.name == name) return std::get_if<T>(&attribute.value);
+  return nullptr;
+}
+
 }  // namespace
 
 std::array<std::pair<std::string, const Table*>, 5> result_tables(const Results& results) {
@@ -49,19 +57,14 @@ std::string assumed_text(const std::string& assumed) {
 }
 
 double provenance_number(const Results& results, const std::string& name) {
-  for (const Attribute& attribute : results.provenance) {
-    if (attribute.name != name) continue;
-    if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
-    if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
-  }
-  return 0;
+  if (const auto* integer = provenance_value<std::int64_t>(results, name)) return static_cast<double>(*integer);
+  const auto* real = provenance_value<double>(results, name);
+  return real != nullptr ? *real : 0;
 }
 
 std::string objective_of(const Results& results) {
-  for (const Attribute& attribute : results.provenance)
-    if (const auto* text = std::get_if<std::string>(&attribute.value); text != nullptr && attribute.name == kObjective)
-      return *text;
-  return "tokens_per_s_per_gpu";
+  const auto* text = provenance_value<std::string>(results, kObjective);
+  return text != nullptr ? *text : "tokens_per_s_per_gpu";
 }
 
 std::string one_by_one_text(const Results& results) {
